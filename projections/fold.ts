@@ -1,15 +1,15 @@
 // Folds events over rows in memory, with no database: the same for a service and for a rebuild.
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
-import type { Change, Facts, ReadModel, Row } from './model.ts';
+import type { Change, ModelRow, ReadModel, RecordedFacts } from './model.ts';
 
 export type JudgedEvent = Pick<RecordedEvent, 'stream' | 'revision' | 'position'> & {
   readonly event: DomainEvent;
-  readonly facts: Facts;
+  readonly facts: RecordedFacts;
 };
 
 /** A row and the position of the last event applied to it. */
-export type StoredRow = { readonly row: Row; readonly position: string };
+export type StoredRow = { readonly row: ModelRow; readonly position: string };
 
 /** Table name → key → the row, null where there is none. */
 export type Rows = Map<string, Map<string, StoredRow | null>>;

@@ -6,7 +6,7 @@ import { accountKey } from '#src/domain/payment/reconciliation.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { type FoldedEvent, foldLedger, type LedgerTables } from '#src/usecases/process/fold-ledger.ts';
 import type { JudgedEvent, Rows } from './fold.ts';
-import type { Row } from './model.ts';
+import type { ModelRow } from './model.ts';
 import {
   CHAIN_BOOKS,
   type LedgerRow,
@@ -60,7 +60,7 @@ class RowTables {
   readonly tables: LedgerTables;
   readonly #load: LoadRows;
   /** Table → key → the row after the events so far. */
-  readonly #rows = new Map<string, Map<string, Row | null>>();
+  readonly #rows = new Map<string, Map<string, ModelRow | null>>();
   #changed = new Map<string, LedgerRow>();
 
   constructor(load: LoadRows) {
@@ -114,8 +114,8 @@ class RowTables {
     ]);
   }
 
-  #of(table: string): Map<string, Row | null> {
-    const rows = this.#rows.get(table) ?? new Map<string, Row | null>();
+  #of(table: string): Map<string, ModelRow | null> {
+    const rows = this.#rows.get(table) ?? new Map<string, ModelRow | null>();
     this.#rows.set(table, rows);
     return rows;
   }
@@ -125,16 +125,16 @@ class RowTables {
     const missing = new Map<string, ReadonlySet<string>>();
     for (const [table, keys] of wanted) {
       const known = this.#of(table);
-      const of = new Set([...keys].filter((key) => !known.has(key)));
-      if (of.size > 0) missing.set(table, of);
+      const unread = new Set([...keys].filter((key) => !known.has(key)));
+      if (unread.size > 0) missing.set(table, unread);
     }
     if (missing.size === 0) return;
     const found = await this.#load(missing);
-    for (const [table, of] of missing)
-      for (const key of of) this.#of(table).set(key, found.get(table)?.get(key)?.row ?? null);
+    for (const [table, keys] of missing)
+      for (const key of keys) this.#of(table).set(key, found.get(table)?.get(key)?.row ?? null);
   }
 
-  #table<V, R extends Row>({ table, toRow, fromRow }: Shape<V, R>) {
+  #table<V, R extends ModelRow>({ table, toRow, fromRow }: Shape<V, R>) {
     return {
       get: async (key: string): Promise<V | null> => {
         await this.#read([[table, new Set([key])]]);

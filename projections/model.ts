@@ -6,7 +6,7 @@ import type { LedgerRow } from './payment/project.ts';
 import type { GrownLeaf } from './transparency/project.ts';
 
 /** A row under its columns' TypeScript names, without the position that is kept beside it. */
-export type Row = Readonly<Record<string, unknown>>;
+export type ModelRow = Readonly<Record<string, unknown>>;
 
 /** What one event does to one row. One event changes a row at most once. */
 export type Change = {
@@ -15,11 +15,11 @@ export type Change = {
   /** The row's primary key. */
   readonly key: string;
   /** Pure, and total: null in is a row that is not there, null out a row to delete. */
-  apply(row: Row | null): Row | null;
+  apply(row: ModelRow | null): ModelRow | null;
 };
 
 /** Facts that need further lookups: collected before projecting, so that projecting stays pure. */
-export type Facts = {
+export type RecordedFacts = {
   /** `ReceiptSigned`: signature valid and key valid at issue, by the key events before it. Else false. */
   readonly receiptVerified: boolean;
   /** `ReceiptSigned`: what it states, in a version that is known; else null. */
@@ -37,5 +37,5 @@ export type ReadModel = {
   readonly version: number;
   readonly tables: readonly PgTable[];
   /** Never throws on an event that `decodeEvent` lets through. */
-  project(event: DomainEvent, facts: Facts): readonly Change[];
+  project(event: DomainEvent, facts: RecordedFacts): readonly Change[];
 };

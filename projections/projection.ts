@@ -18,7 +18,7 @@ import {
 } from './fold.ts';
 import { eventMark } from './generations.ts';
 import { withLedger } from './ledger-rows.ts';
-import type { Facts, ReadModel, Row } from './model.ts';
+import type { ModelRow, ReadModel, RecordedFacts } from './model.ts';
 import { type Db, loadRows, rowsOf, type TableShape, tableShapes, writeRows } from './rows.ts';
 import { readTree } from './transparency/query.ts';
 
@@ -34,7 +34,7 @@ export type JudgeReceipt = (
 
 type Streams = Pick<EventLog, 'readStream'>;
 
-const NO_FACTS: Facts = { receiptVerified: false, payload: null, leaf: null, ledger: [] };
+const NO_FACTS: RecordedFacts = { receiptVerified: false, payload: null, leaf: null, ledger: [] };
 
 /** Receipts are judged beside each other: more at a time cost this thread more for each. */
 const BESIDE = 8;
@@ -173,10 +173,10 @@ export class Projection {
   /** The rows in memory, with those of `keys` among them. */
   async #load(db: Db, keys: ReadonlyMap<string, ReadonlySet<string>>): Promise<Rows> {
     const missing = new Map<string, Set<string>>();
-    for (const [table, of] of keys) {
+    for (const [table, touched] of keys) {
       const known = this.#rows.get(table) ?? new Map<string, StoredRow | null>();
       this.#rows.set(table, known);
-      missing.set(table, new Set([...of].filter((key) => !known.has(key))));
+      missing.set(table, new Set([...touched].filter((key) => !known.has(key))));
     }
     for (const [table, found] of await loadRows(db, this.#shapes, missing))
       for (const [key, row] of found) this.#rows.get(table)?.set(key, row);
@@ -230,7 +230,7 @@ export async function withLeaves(
   return grown;
 }
 
-function treeOf(row: Row | null): Tree {
+function treeOf(row: ModelRow | null): Tree {
   if (row === null) return readTree(null);
   const { size, edge } = row;
   if (typeof size !== 'number' || typeof edge !== 'string')

@@ -5,7 +5,7 @@ import { Cancel, succeedsByClock } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { Barrier } from './event-queue.ts';
 import type { Progress } from './progress.ts';
-import { unavailable } from './read-models.ts';
+import { readModelsUnavailable } from './read-models.ts';
 import type { Db } from './rows.ts';
 import type { Role } from './session-timing.ts';
 import { type Between, type ProjectorDeps, type ProjectorOptions, Sessions } from './sessions.ts';
@@ -42,7 +42,8 @@ export class Projector {
    */
   async open(): Promise<Db> {
     const schema = await this.#sessions.validated.wait(LIMITS.answerWaitMs.max);
-    if (schema === null) throw unavailable(new Error('no generation of the read models is validated'));
+    if (schema === null)
+      throw readModelsUnavailable(new Error('no generation of the read models is validated'));
     return this.#deps.store.open(schema);
   }
 

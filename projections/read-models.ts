@@ -1,12 +1,57 @@
 // All queries of the rows, over a store that may be unavailable: each returns within its time limit or throws the fault
 // `read_models_unavailable`. Links, statuses and the meaning of a missing row are up to http.
+
+import { sql } from 'drizzle-orm';
 import { Fault } from '#src/domain/refusal.ts';
 import { isDefect } from '#src/lib/defect.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
+import { monitoringTotals } from './monitoring/table.ts';
+import { receipts } from './receipt/table.ts';
 import { MODELS, type Needs } from './registry.ts';
 import type { Db } from './rows.ts';
-import { store } from './store-query.ts';
+import { retention } from './table.ts';
+import { revokedReceipts } from './trust/query.ts';
+import { trustTotals } from './trust/table.ts';
+
+/** Queries about the store as a whole: how many rows it holds, how many receipts do not verify. */
+export function storeQueries(db: Db) {
+  const counted = db
+    .select({
+      jobs: sql<number>`coalesce((select t.started from ${monitoringTotals} t where t.id = 'all'), 0)
+        - coalesce((select r.jobs_purged from ${retention} r where r.id = 'live'), 0)`.mapWith(Number),
+      receipts: sql<number>`coalesce((select t.receipts from ${trustTotals} t where t.id = 'all'), 0)
+        - coalesce((select r.receipts_purged from ${retention} r where r.id = 'live'), 0)`.mapWith(Number),
+    })
+    .from(sql`(select 1) one`)
+    .prepare('store_counts');
+  // In the minute of the horizon some receipts are purged: revoked ones are counted from the next minute on.
+  const retained = sql`left(m."id", 16) >
+    (select coalesce(left(max(r."receipts_before"), 16), '') from ${retention} r)`;
+  const unverified = db
+    .select({ count: sql<number>`count(*) + ${revokedReceipts(retained)}`.mapWith(Number) })
+    .from(receipts)
+    .where(sql`not ${receipts.verified}`)
+    .prepare('receipts_unverified');
+  return {
+    /** Jobs and receipts in store: counted by what came and what went, not by a scan. */
+    async counts(): Promise<{ readonly jobs: number; readonly receipts: number }> {
+      const [row] = await counted.execute();
+      if (row === undefined) throw new Error('a query without a table has one row');
+      return row;
+    },
+    /** Of the receipts in store. */
+    async countUnverified(): Promise<number> {
+      const [row] = await unverified.execute();
+      return row?.count ?? 0;
+    },
+  };
+}
+
+const store = {
+  queries: storeQueries,
+  needs: { counts: 'whole', countUnverified: 'whole' },
+} as const;
 
 const GROUPS = { ...MODELS, store };
 
@@ -89,7 +134,9 @@ function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>)
         if (now < limit.until) continue;
         waiting.delete(limit);
         overdue.add(limit);
-        limit.reject(unavailable(new Error(`the read models did not answer within ${limit.limitMs} ms`)));
+        limit.reject(
+          readModelsUnavailable(new Error(`the read models did not answer within ${limit.limitMs} ms`)),
+        );
       }
     }
     looking = false;
@@ -98,7 +145,9 @@ function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>)
     const isFull = waiting.size + overdue.size >= UNSETTLED_MAX;
     const now = clock.monotonic();
     if (isFull && now - triedAt < TRY_MS)
-      return Promise.reject(unavailable(new Error(`${UNSETTLED_MAX} queries are without an answer`)));
+      return Promise.reject(
+        readModelsUnavailable(new Error(`${UNSETTLED_MAX} queries are without an answer`)),
+      );
     if (isFull) triedAt = now;
     return new Promise((resolve, reject) => {
       const limit: Limit = { until: now + limitMs, limitMs, reject };
@@ -119,7 +168,7 @@ function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>)
         (cause: unknown) => {
           const isLate = !waiting.delete(limit);
           overdue.delete(limit);
-          if (!isDefect(cause)) return reject(unavailable(cause));
+          if (!isDefect(cause)) return reject(readModelsUnavailable(cause));
           if (isLate) logger.bug('a query of the read models failed behind its answer', { cause });
           reject(cause);
         },
@@ -129,7 +178,7 @@ function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>)
 }
 
 /** The fault that a reader gets while the rows cannot be read, or are not known to be complete. */
-export function unavailable(cause?: unknown): Fault {
+export function readModelsUnavailable(cause?: unknown): Fault {
   return new Fault('read_models_unavailable', 'The read models are unavailable: try again shortly.', {
     cause,
     retryAfterSeconds: 1,

@@ -3,7 +3,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { getTableConfig, type PgDatabase, type PgQueryResultHKT, type PgTable } from 'drizzle-orm/pg-core';
 import type { Dirty, Rows, StoredRow } from './fold.ts';
-import type { ReadModel, Row } from './model.ts';
+import type { ModelRow, ReadModel } from './model.ts';
 
 /** A connection or a transaction of either driver. */
 export type Db = PgDatabase<PgQueryResultHKT>;
@@ -140,10 +140,10 @@ export async function loadRows(
 ): Promise<Rows> {
   const rows: Rows = new Map();
   const wanted: Record<string, readonly string[]> = {};
-  for (const [table, of] of keys) {
-    if (of.size === 0) continue;
-    wanted[table] = [...of];
-    rows.set(table, new Map([...of].map((key) => [key, null])));
+  for (const [table, keysOfTable] of keys) {
+    if (keysOfTable.size === 0) continue;
+    wanted[table] = [...keysOfTable];
+    rows.set(table, new Map([...keysOfTable].map((key) => [key, null])));
   }
   if (rows.size === 0) return rows;
   const found = await rowsOf<{ name: string; stored: Record<string, unknown> }>(
@@ -228,14 +228,14 @@ function cellsOf({ columns }: TableShape, { row, position }: StoredRow): Cells {
   });
 }
 
-function fromDatabase({ columns }: TableShape, record: Row): StoredRow {
+function fromDatabase({ columns }: TableShape, record: ModelRow): StoredRow {
   const row: Record<string, unknown> = {};
   for (const { property, name } of columns) if (name !== 'position') row[property] = record[name];
   return { row, position: String(record.position) };
 }
 
 /** The two drivers answer a raw statement each in its own form. */
-export async function rowsOf<T extends Row>(db: Db, statement: SQL): Promise<readonly T[]> {
+export async function rowsOf<T extends ModelRow>(db: Db, statement: SQL): Promise<readonly T[]> {
   const result = (await db.execute(statement)) as unknown;
   return (Array.isArray(result) ? result : (result as { rows: unknown[] }).rows) as readonly T[];
 }

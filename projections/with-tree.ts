@@ -2,7 +2,7 @@
 import type { ReadTile } from '#src/domain/transparency/tiles.ts';
 import type { Tree } from '#src/domain/transparency/tree.ts';
 import { readHead } from './projection.ts';
-import { unavailable } from './read-models.ts';
+import { readModelsUnavailable } from './read-models.ts';
 import type { Db } from './rows.ts';
 import { transparencyQueries } from './transparency/query.ts';
 
@@ -24,7 +24,7 @@ export async function withTree<T>(db: Db, work: (logged: LoggedTree) => Promise<
       const rows = transparencyQueries(tx);
       const tree = await rows.tree();
       const { position, loss } = await readHead(tx);
-      if (loss !== null) throw unavailable(new Error(`the read models have lost rows: ${loss}`));
+      if (loss !== null) throw readModelsUnavailable(new Error(`the read models have lost rows: ${loss}`));
       return work({ tree, position, readTile: (level, n) => rows.tile(level, n) });
     },
     { isolationLevel: 'repeatable read' },

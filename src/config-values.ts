@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { isNat64Prefix } from '#src/domain/destination/addresses.ts';
 import { isHeaderName } from '#src/domain/destination/headers.ts';
-import { checksumOf } from '#src/lib/evm-address.ts';
+import { checksumState } from '#src/lib/evm-address.ts';
 import { readPostgresUrl } from '#src/lib/postgres-url.ts';
 
 /** Why a text is no value of its kind. Never repeats the text: it may be a secret, or hold one. */
@@ -215,7 +215,7 @@ export const evmAddress: Parse<string> = (text) => {
   if (!/^0x[0-9a-fA-F]{40}$/.test(text) || /^0x0{40}$/.test(text)) {
     throw new Problem('must be an address of 0x and 40 hex digits, and not the zero address');
   }
-  if (checksumOf(text) === 'wrong')
+  if (checksumState(text) === 'wrong')
     throw new Problem('has a wrong checksum (EIP-55), so that at least one character differs: copy it again');
   return text;
 };

@@ -5,7 +5,7 @@ import type { ErrorCategory } from '#src/domain/event-fields.ts';
 import type { DecisionRecorded } from '#src/domain/events/decision.ts';
 
 /** The facts that are shown: the others, and the buyer's policy, stay in the event. */
-export type DecisionFacts = Pick<
+export type ShownFacts = Pick<
   DecisionRecorded['facts'],
   'price' | 'network' | 'payTo' | 'trustScore' | 'recentFailureRate' | 'policyVerdict'
 >;
@@ -23,7 +23,7 @@ export const decisions = pgTable(
     reasons: jsonb().$type<Reasons>().notNull(),
     actionHash: text('action_hash').notNull(),
     policyHash: text('policy_hash').notNull(),
-    facts: jsonb().$type<DecisionFacts>().notNull(),
+    facts: jsonb().$type<ShownFacts>().notNull(),
     createdAt: text('created_at').notNull(),
     expiresAt: text('expires_at').notNull(),
     /** Of the job that was started last: each payer may have a decision executed once. */

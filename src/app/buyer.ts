@@ -2,7 +2,7 @@
 
 export { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 export { systemClock } from '#src/adapters/runtime/clock.ts';
-export type { Evidence, Execution, Fact } from '#src/buyer/evidence.ts';
+export type { Fact, PaidExecution, PurchaseEvidence } from '#src/buyer/evidence.ts';
 export { openLedger } from '#src/buyer/ledger.ts';
 export { limitedSend, present } from '#src/buyer/present.ts';
 export { type CallResult, type Order, purchase } from '#src/buyer/purchase.ts';
@@ -15,4 +15,4 @@ export {
 } from '#src/buyer/schedule.ts';
 export { openScheduleFile } from '#src/buyer/schedule-file.ts';
 export { readScheduleBody } from '#src/buyer/schedule-offer.ts';
-export { addressOf, keyPayer } from '#src/buyer/wallet.ts';
+export { keyPayer, walletAddress } from '#src/buyer/wallet.ts';

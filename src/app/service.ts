@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import process from 'node:process';
 import { Projector } from '#projections/projector.ts';
-import { readModels, unavailable } from '#projections/read-models.ts';
+import { readModels, readModelsUnavailable } from '#projections/read-models.ts';
 import { withTree } from '#projections/with-tree.ts';
 import { checkpointFile } from '#src/adapters/event-log/checkpoint-file.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
@@ -217,7 +217,8 @@ function startWork(
     recordIsWhole,
     async candidates(alone) {
       // What died with an earlier process is known only once the read models have all of its events, or all before damage.
-      if (alone && projector.stoppedAt() === null && !(await projector.reachedHead())) throw unavailable();
+      if (alone && projector.stoppedAt() === null && !(await projector.reachedHead()))
+        throw readModelsUnavailable();
       const position = projector.position();
       // Embedded rows change with their position only: they are not asked again while nothing happens.
       if (exclusive && position !== null && position === withoutRunning) return [];

@@ -14,9 +14,9 @@ import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Check, VerificationReport } from '#src/domain/receipt/report.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
-import { verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { verifySignedCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { isObject } from '#src/lib/is-object.ts';
-import type { Payment } from './payment.ts';
+import type { BuyerPayment } from './payment.ts';
 import type { Answer } from './present.ts';
 import { compare, type Mismatch } from './purchase-error.ts';
 import { faultsOfResponse, type ReturnedResponse, readResponse } from './returned-response.ts';
@@ -54,15 +54,15 @@ const MEMBERS = {
   checkpoint: Nullable(Type.String()),
   links: Type.Record(Type.String(), Type.String()),
 } as const;
-export type Execution = { readonly [M in keyof typeof MEMBERS]: Static<(typeof MEMBERS)[M]> };
+export type PaidExecution = { readonly [M in keyof typeof MEMBERS]: Static<(typeof MEMBERS)[M]> };
 
 const CHECKS = Object.entries(MEMBERS).map(([name, schema]) => ({ name, isReadable: shapeCheck(schema) }));
 
 /** The execution response, or the first member that is missing or has another form. */
-function readExecution(body: unknown): { readonly execution: Execution } | Mismatch {
+function readExecution(body: unknown): { readonly execution: PaidExecution } | Mismatch {
   const members = isObject(body) ? body : {};
   const bad = CHECKS.find(({ name, isReadable }) => !isReadable(members[name]));
-  if (bad === undefined) return { execution: members as unknown as Execution };
+  if (bad === undefined) return { execution: members as unknown as PaidExecution };
   const actual = members[bad.name] === undefined ? 'none' : 'another form';
   return { member: bad.name, expected: 'as in an execution response', actual };
 }
@@ -71,12 +71,12 @@ function readExecution(body: unknown): { readonly execution: Execution } | Misma
 export type Fact = { readonly name: string; readonly ok: boolean; readonly words: string };
 
 /** `transaction` null: settled, but unknown to the relay. */
-export type Settlement = { readonly payer: string | null; readonly transaction: string | null };
+export type PaymentResult = { readonly payer: string | null; readonly transaction: string | null };
 
-export type Evidence = {
+export type PurchaseEvidence = {
   readonly ok: boolean;
-  readonly execution: Execution;
-  readonly settlement: Settlement | null;
+  readonly execution: PaidExecution;
+  readonly settlement: PaymentResult | null;
   /** The offline report, from the receipt and the relay's keys only. */
   readonly verification: VerificationReport;
   readonly facts: readonly Fact[];
@@ -96,7 +96,7 @@ export type ExpectedPurchase = {
   readonly decisionId: string | null;
   readonly target: Pick<Target, 'href' | 'origin'>;
   /** null: a relay in demo mode was accepted, and nothing was paid. */
-  readonly payment: Payment | null;
+  readonly payment: BuyerPayment | null;
   /** Unix ms. */
   readonly signedAtMs: number;
   readonly nowMs: number;
@@ -116,7 +116,7 @@ export async function checkExecution(
   primitives: Primitives,
   { status, headers, body }: Answer,
   expected: ExpectedPurchase,
-): Promise<Evidence | Mismatch> {
+): Promise<PurchaseEvidence | Mismatch> {
   const read = readExecution(parsedJson(body));
   if (!('execution' in read)) return read;
   const { execution } = read;
@@ -216,13 +216,13 @@ const faultsOfReceipt = ({ checks, keyId }: ReceiptReport): readonly Mismatch[] 
 const isCause = ({ name }: Check): boolean => name === 'payload_version_supported';
 
 async function faultsOfCheckpoint(
-  { checkpoint }: Execution,
+  { checkpoint }: PaidExecution,
   payload: ReceiptPayload,
   keys: readonly KeyRecord[],
   primitives: Primitives,
 ): Promise<readonly Mismatch[]> {
   if (checkpoint === null || !keys.some(({ purpose }) => purpose === 'checkpoint')) return [];
-  const verified = await verifyCheckpoint(checkpoint, keys, primitives);
+  const verified = await verifySignedCheckpoint(checkpoint, keys, primitives);
   const origin = logOf(payload)?.origin ?? verified?.origin;
   if (verified !== null && verified.origin === origin) return [];
   const actual = verified === null ? 'a note that does not verify' : `a checkpoint of ${verified.origin}`;
@@ -286,7 +286,7 @@ function settlementOf(headers: Headers) {
 }
 
 /** Who paid, in which transaction; null if the answer states no success. */
-function readSettlement(headers: Headers): Settlement | null {
+function readSettlement(headers: Headers): PaymentResult | null {
   const header = settlementOf(headers);
   return header?.success ? { payer: header.payer ?? null, transaction: header.transaction || null } : null;
 }
@@ -312,8 +312,14 @@ function faultsOfRequest(
     ...Object.entries(wanted).flatMap(([name, value]) =>
       compare(`disclosures.${name}`, value, values.get(name)),
     ),
-    ...opened.flatMap((one, index) =>
-      one.ok ? [] : compare(`disclosures.${one.name ?? index}`, 'a commitment of the receipt', one.problem),
+    ...opened.flatMap((disclosure, index) =>
+      disclosure.ok
+        ? []
+        : compare(
+            `disclosures.${disclosure.name ?? index}`,
+            'a commitment of the receipt',
+            disclosure.problem,
+          ),
     ),
   ];
 }
@@ -333,7 +339,7 @@ function faultsOfOutcome({ outcome, attempts }: ReceiptPayload, status: number):
 }
 
 /** Readable members of the answer that differ from the signed ones. */
-const faultsOfText = ({ differences }: ReceiptReport, execution: Execution): readonly Mismatch[] => [
+const faultsOfText = ({ differences }: ReceiptReport, execution: PaidExecution): readonly Mismatch[] => [
   ...differences.flatMap((member) => compare(member, 'as in the signed receipt', valueAt(execution, member))),
   ...compare('receipt.replay', execution.idempotentReplay, execution.receipt.replay),
 ];
@@ -356,7 +362,7 @@ function faultsOfTime(
 }
 
 /** All of them lead to the relay. */
-const faultsOfLinks = ({ links }: Execution, relay: string): readonly Mismatch[] =>
+const faultsOfLinks = ({ links }: PaidExecution, relay: string): readonly Mismatch[] =>
   Object.entries(links)
     .filter(([, url]) => URL.parse(url)?.origin !== relay)
     .flatMap(([name, url]) => compare(`links.${name}`, `a URL of ${relay}`, url));

@@ -28,7 +28,7 @@ export type LedgerOrder = {
   readonly request: string;
 };
 
-export type Ledger = {
+export type PurchaseLedger = {
   /** null: no payment was signed for this order. Throws `LedgerUnusable`, and `PurchaseError` if the key names another order. */
   find(order: LedgerOrder): Promise<LedgerRecord | null>;
   /**
@@ -83,7 +83,7 @@ const LOCK_WAIT_MS = 10_000;
 const LOCK_PAUSE_MS = 20;
 
 /** Throws `LedgerUnusable`. */
-export function openLedger(options: LedgerOptions): Ledger {
+export function openLedger(options: LedgerOptions): PurchaseLedger {
   const { secret, budgetMicroUsd, clock } = options;
   const path = createdFile(resolve(options.path));
   const orderHash = ({ request }: LedgerOrder) =>

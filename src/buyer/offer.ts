@@ -19,7 +19,7 @@ export type BuyerLimits = {
   readonly allowHosts: readonly string[] | null;
 };
 
-export type Finding = {
+export type OfferFinding = {
   readonly name: 'target_host' | 'network' | 'resource' | 'asset' | 'price' | 'pay_to';
   readonly ok: boolean;
   readonly expected: string;
@@ -29,7 +29,7 @@ export type Finding = {
 const text = Type.String({ minLength: 1 });
 
 /** One requirement that this buyer can sign. */
-export const Terms = Type.Object({
+export const OfferTerms = Type.Object({
   scheme: Type.Literal('exact'),
   network: Type.Unsafe<`${string}:${string}`>(Type.String({ pattern: '^eip155:[1-9]\\d{0,15}$' })),
   amount: text,
@@ -38,10 +38,10 @@ export const Terms = Type.Object({
   maxTimeoutSeconds: Type.Integer({ minimum: 1 }),
   extra: Type.Object({ name: text, version: text }),
 });
-export type Terms = Static<typeof Terms>;
-const isTerms = shapeCheck(Terms);
+export type OfferTerms = Static<typeof OfferTerms>;
+const isTerms = shapeCheck(OfferTerms);
 /** `assetTransferMethod`: eip3009 if it is missing. */
-type Offered = Terms & { readonly extra: { readonly assetTransferMethod?: unknown } };
+type Offered = OfferTerms & { readonly extra: { readonly assetTransferMethod?: unknown } };
 
 const Required = Type.Object({
   x402Version: Type.Literal(2),
@@ -49,11 +49,11 @@ const Required = Type.Object({
   accepts: Type.Array(Type.Object({ scheme: Type.Unknown(), network: Type.Unknown() })),
 });
 /** A 402 whose entries in `accepts` are not judged yet. */
-export type Offer = Static<typeof Required>;
+export type RelayOffer = Static<typeof Required>;
 const isOffer = shapeCheck(Required);
 
 /** The header PAYMENT-REQUIRED; null if it is missing or no 402 of version 2. */
-export function readOffer(headers: Headers): Offer | null {
+export function readOffer(headers: Headers): RelayOffer | null {
   try {
     const http = new x402HTTPClient(new x402Client());
     const required: unknown = http.getPaymentRequiredResponse((name) => headers.get(name));
@@ -64,12 +64,12 @@ export function readOffer(headers: Headers): Offer | null {
 }
 
 /** A 402 with the one requirement that is to be signed, in the form that x402 clients take. */
-export type ToSign = PaymentRequired & { readonly accepts: [Terms] };
+export type ToSign = PaymentRequired & { readonly accepts: [OfferTerms] };
 
 /** `required`: what to sign, with the accepted requirement only; null if no requirement has the network and a readable form. */
-export type Judged = {
+export type JudgedOffer = {
   readonly required: ToSign | null;
-  readonly findings: readonly Finding[];
+  readonly findings: readonly OfferFinding[];
 };
 
 /**
@@ -77,10 +77,10 @@ export type Judged = {
  * limits is accepted. `resourceUrl`: the URL that is called. `targetHost`: as `Target.hostname`.
  */
 export function judgeOffer(
-  { accepts, resource }: Offer,
+  { accepts, resource }: RelayOffer,
   limits: BuyerLimits,
   { resourceUrl, targetHost }: { readonly resourceUrl: string; readonly targetHost: string },
-): Judged {
+): JudgedOffer {
   const usable = accepts
     .filter((one): one is Offered => isTerms(one))
     .filter(({ network }) => network === limits.network);
@@ -101,13 +101,13 @@ export function judgeOffer(
 }
 
 /** Without what the relay sent besides: nothing else of its text is signed, stored or sent back. */
-function signedMembers({ extra, ...terms }: Offered): Terms {
+function signedMembers({ extra, ...terms }: Offered): OfferTerms {
   const { scheme, network, amount, asset, payTo, maxTimeoutSeconds } = terms;
   const { name, version } = extra;
   return { scheme, network, amount, asset, payTo, maxTimeoutSeconds, extra: { name, version } };
 }
 
-const judgeHost = (host: string, allowed: readonly string[] | null): readonly Finding[] =>
+const judgeHost = (host: string, allowed: readonly string[] | null): readonly OfferFinding[] =>
   allowed === null
     ? []
     : [
@@ -119,7 +119,7 @@ const judgeHost = (host: string, allowed: readonly string[] | null): readonly Fi
         ),
       ];
 
-function judgeTerms(terms: Offered, limits: BuyerLimits): readonly Finding[] {
+function judgeTerms(terms: Offered, limits: BuyerLimits): readonly OfferFinding[] {
   const { asset, amount, payTo, network, extra } = terms;
   const usdc = usdcOf(network);
   const method = extra.assetTransferMethod ?? 'eip3009';
@@ -141,7 +141,12 @@ function judgeTerms(terms: Offered, limits: BuyerLimits): readonly Finding[] {
   ];
 }
 
-const finding = (name: Finding['name'], expected: string, offered: string, ok: boolean): Finding => ({
+const finding = (
+  name: OfferFinding['name'],
+  expected: string,
+  offered: string,
+  ok: boolean,
+): OfferFinding => ({
   name,
   ok,
   expected,
@@ -151,7 +156,7 @@ const finding = (name: Finding['name'], expected: string, offered: string, ok: b
 const same = (a: string, b: string | null | undefined): boolean => a.toLowerCase() === b?.toLowerCase();
 
 /** The price in millionths of a US dollar, rounded up; null if it is no amount, or the network has no known USDC. */
-export function microUsdOf({ amount, network }: Pick<Terms, 'amount' | 'network'>): bigint | null {
+export function microUsdOf({ amount, network }: Pick<OfferTerms, 'amount' | 'network'>): bigint | null {
   const usdc = usdcOf(network);
   if (usdc === undefined || !/^[1-9]\d{0,30}$/.test(amount)) return null;
   const unit = 10n ** BigInt(usdc.decimals);

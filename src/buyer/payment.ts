@@ -9,13 +9,13 @@ import { payloadHash } from '#src/domain/payment/payload-hash.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { Terms, type ToSign } from './offer.ts';
+import { OfferTerms, type ToSign } from './offer.ts';
 
 const Address = Type.String({ pattern: '^0x[0-9a-f]{40}$' });
 const Decimal = Type.String({ pattern: '^(0|[1-9]\\d{0,77})$' });
 
 /** What is signed, hexadecimal in lower case. It charges at most once: the chain accepts a nonce of a payer once. */
-export const Authorization = Type.Object({
+export const SignedAuthorization = Type.Object({
   from: Address,
   to: Address,
   value: Decimal,
@@ -23,35 +23,35 @@ export const Authorization = Type.Object({
   validBefore: Decimal,
   nonce: Type.String({ pattern: '^0x[0-9a-f]{64}$' }),
 });
-export type Authorization = Static<typeof Authorization>;
+export type SignedAuthorization = Static<typeof SignedAuthorization>;
 
 const isSigned = shapeCheck(
-  Type.Object({ authorization: Authorization, signature: Type.String({ pattern: '^0x[0-9a-f]+$' }) }),
+  Type.Object({ authorization: SignedAuthorization, signature: Type.String({ pattern: '^0x[0-9a-f]+$' }) }),
 );
 
 /** A payment without its signature: enough for the wallet to sign the same one again. */
 export const UnsignedPayment = Type.Object({
-  terms: Terms,
-  authorization: Authorization,
+  terms: OfferTerms,
+  authorization: SignedAuthorization,
   /** SHA-256 of the signed authorization, hex; receipts contain it. */
   payloadHash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
 });
 export type UnsignedPayment = Static<typeof UnsignedPayment>;
 
-export type Payment = {
-  readonly terms: Terms;
-  readonly authorization: Authorization;
+export type BuyerPayment = {
+  readonly terms: OfferTerms;
+  readonly authorization: SignedAuthorization;
   readonly payloadHash: string;
   /** Carries the signature. It is charged once; presented again, it returns the recorded answer. */
   readonly header: { readonly name: string; readonly value: string };
 };
 
 /** The buyer's wallet. */
-export type Payer = {
+export type BuyerWallet = {
   /** Lower case; null: only the wallet has it, and a payment from any of its accounts is its own. */
   readonly address: string | null;
   /** A payment of the only requirement: a new one, or the recorded authorization signed again. */
-  pay(required: ToSign, recorded: Authorization | null): Promise<PaymentPayload>;
+  pay(required: ToSign, recorded: SignedAuthorization | null): Promise<PaymentPayload>;
 };
 
 /** Whatever a 402 asks for, an authorization of a call lives no longer. */
@@ -59,10 +59,10 @@ const LONGEST_SECONDS = LIMITS.authorizationSeconds.max;
 
 /** Throws if the wallet signs anything but the requirement. */
 export async function newPayment(
-  payer: Payer,
+  payer: BuyerWallet,
   required: ToSign,
   clock: Pick<Clock, 'now'>,
-): Promise<Payment> {
+): Promise<BuyerPayment> {
   const [terms] = required.accepts;
   const maxTimeoutSeconds = Math.min(terms.maxTimeoutSeconds, LONGEST_SECONDS);
   const payload = await payer.pay({ ...required, accepts: [{ ...terms, maxTimeoutSeconds }] }, null);
@@ -80,12 +80,12 @@ export async function newPayment(
 
 /** A payment that can be charged in this window only: Unix seconds. The wallet has an address. */
 export async function windowPayment(
-  payer: Payer,
+  payer: BuyerWallet,
   required: ToSign,
   { validAfter, validBefore }: { readonly validAfter: number; readonly validBefore: number },
-): Promise<Payment> {
+): Promise<BuyerPayment> {
   const [terms] = required.accepts;
-  const authorization: Authorization = {
+  const authorization: SignedAuthorization = {
     from: payer.address ?? '',
     to: terms.payTo.toLowerCase(),
     value: terms.amount,
@@ -101,10 +101,10 @@ export async function windowPayment(
  * record was changed: the hash covers the signature, which is the same for the same authorization.
  */
 export async function samePayment(
-  payer: Payer,
+  payer: BuyerWallet,
   required: ToSign,
   recorded: UnsignedPayment,
-): Promise<Payment> {
+): Promise<BuyerPayment> {
   const payment = paymentOf(recorded.terms, await payer.pay(required, recorded.authorization));
   if (payment.payloadHash === recorded.payloadHash) return payment;
   throw new OperatorError(
@@ -112,7 +112,7 @@ export async function samePayment(
   );
 }
 
-function paymentOf(accepted: Terms, made: PaymentPayload): Payment {
+function paymentOf(accepted: OfferTerms, made: PaymentPayload): BuyerPayment {
   const payload: PaymentPayload = { ...made, accepted };
   const signed = lowerCase(made.payload);
   const http = new x402HTTPClient(new x402Client());

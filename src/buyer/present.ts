@@ -5,7 +5,7 @@ import { collected } from '#src/lib/collected.ts';
 import { isObject } from '#src/lib/is-object.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import type { Problem } from './purchase-error.ts';
+import type { PurchaseProblem } from './purchase-error.ts';
 
 /** One HTTP request and its complete answer; rejects if none came. Redirects are not followed. */
 export type Send = (request: Request) => Promise<Response>;
@@ -50,7 +50,7 @@ export type Presented =
   /** A result, as `isResult` knows it. */
   | { readonly kind: 'executed'; readonly answer: Answer }
   /** A final refusal: nothing was sent to the target. `actual`: status and code. */
-  | { readonly kind: 'refused'; readonly problem: Problem; readonly actual: string }
+  | { readonly kind: 'refused'; readonly problem: PurchaseProblem; readonly actual: string }
   /** No final answer in time: the same header may be presented again. `last`: the latest result. */
   | { readonly kind: 'unfinished'; readonly last: string };
 
@@ -128,7 +128,7 @@ export function describe(answer: Answer): string {
 }
 
 /** From the relay's error body, or from a 402 (whose `error` is a text); null if the body is not the relay's. */
-function errorOf({ status, body }: Answer): Problem | null {
+function errorOf({ status, body }: Answer): PurchaseProblem | null {
   const { error } = jsonObject(body);
   // The text of a 402 begins with its code if it has a reason.
   if (status === 402)

@@ -2,7 +2,7 @@
 export type Mismatch = { readonly member: string; readonly expected: string; readonly actual: string };
 
 /** The relay's own error: its code and its message. */
-export type Problem = { readonly code: string; readonly message: string };
+export type PurchaseProblem = { readonly code: string; readonly message: string };
 
 /**
  * How a purchase ends that is none. `policy_refused`: before anything was signed for it. `unverified`: an answer that is not
@@ -11,7 +11,7 @@ export type Problem = { readonly code: string; readonly message: string };
 export type PurchaseEnd = {
   readonly outcome: 'policy_refused' | 'relay_refused' | 'unverified' | 'unfinished';
   /** Of a relay that refused. */
-  readonly problem: Problem | null;
+  readonly problem: PurchaseProblem | null;
 };
 
 /** Why a purchase is not the buyer's own verified one, or was not made. The message is one line for a person. */
@@ -20,7 +20,7 @@ export class PurchaseError extends Error implements Mismatch, PurchaseEnd {
   readonly expected: string;
   readonly actual: string;
   readonly outcome: PurchaseEnd['outcome'];
-  readonly problem: Problem | null;
+  readonly problem: PurchaseProblem | null;
   constructor({ member, expected, actual }: Mismatch, end: Partial<PurchaseEnd> = {}) {
     super(`${member}: expected ${expected}, received ${actual}`);
     this.outcome = end.outcome ?? 'policy_refused';

@@ -2,25 +2,25 @@
 // buyer's limits before anything is signed; one payment is signed and presented until the relay gives a final answer.
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
-import type { Ledger, LedgerOrder, LedgerRecord } from './ledger.ts';
+import type { LedgerOrder, LedgerRecord, PurchaseLedger } from './ledger.ts';
 import {
   type BuyerLimits,
-  type Finding,
   judgeOffer,
   microUsdOf,
-  type Offer,
+  type OfferFinding,
+  type OfferTerms,
+  type RelayOffer,
   readOffer,
-  type Terms,
   type ToSign,
 } from './offer.ts';
-import { type Payer, type Payment, samePayment } from './payment.ts';
+import { type BuyerPayment, type BuyerWallet, samePayment } from './payment.ts';
 import { type Answer, describe, type PresentDeps, present, reached, type Send } from './present.ts';
 import { type PurchaseEnd, PurchaseError } from './purchase-error.ts';
 import { demandAllowedTarget } from './target-check.ts';
 
 export type LoopDeps = PresentDeps & {
   /** null: nothing is recorded, and the day's sum is not limited. */
-  readonly ledger: Ledger | null;
+  readonly ledger: PurchaseLedger | null;
 };
 
 /** One payment of an order, and what it buys. */
@@ -37,7 +37,7 @@ export type Item = {
   readonly targetHost: string;
   readonly limits: BuyerLimits;
   /** Compares what is particular to the offer, and returns how it is signed. Throws `PurchaseError`. */
-  readonly accept: (required: ToSign, answer: Answer) => (payer: Payer) => Promise<Payment>;
+  readonly accept: (required: ToSign, answer: Answer) => (payer: BuyerWallet) => Promise<BuyerPayment>;
   /** The last step before a payment is signed or presented. Throws `PurchaseError`. */
   readonly ready?: () => Promise<void>;
   /** A relay in demo mode, which asks for no payment, may do it. */
@@ -48,24 +48,24 @@ export type Item = {
   /** Throws `PurchaseError` for a result that is not what was ordered. */
   readonly confirm: (answer: Answer, made: MadePayment) => Promise<void>;
   /** A recorded payment that the relay refuses has no use any more: the order continues. */
-  readonly isOver?: (payment: Payment) => boolean;
+  readonly isOver?: (payment: BuyerPayment) => boolean;
 };
 
 /** `payment` null: in demo mode. `signedAtMs`: Unix ms. */
-export type MadePayment = { readonly payment: Payment | null; readonly signedAtMs: number };
+export type MadePayment = { readonly payment: BuyerPayment | null; readonly signedAtMs: number };
 
 /** What has happened in an order so far. */
-export type Progress = {
+export type PurchaseProgress = {
   /** Of the last offer that was compared with the limits; accepted if all findings are good. */
-  terms: Terms | null;
-  policy: readonly Finding[];
+  terms: OfferTerms | null;
+  policy: readonly OfferFinding[];
   /** The last one. */
-  payment: Payment | null;
+  payment: BuyerPayment | null;
   /** Every payment that was signed for the order: millionths of a US dollar. */
   signedMicroUsd: bigint;
 };
 
-export type PurchaseResult<Success extends string> = Readonly<Progress> & {
+export type PurchaseResult<Success extends string> = Readonly<PurchaseProgress> & {
   readonly outcome: Success | 'not_paid' | PurchaseEnd['outcome'];
   /** Why it is not a verified purchase; null if it is one, or if nothing was to be paid. */
   readonly error: PurchaseError | null;
@@ -79,11 +79,11 @@ type LoopOrder = {
   readonly relay: string;
   readonly request: WebhookRequest;
   /** null: compare the first offer only, do not pay. */
-  readonly payer: Payer | null;
+  readonly payer: BuyerWallet | null;
   /** What is found out once, before the relay is asked for its first offer. */
   readonly plan?: () => Promise<void>;
   /** Each is made when the one before is confirmed. */
-  readonly items: (made: Progress) => AsyncIterable<Item>;
+  readonly items: (made: PurchaseProgress) => AsyncIterable<Item>;
 };
 
 /** Throws `OperatorError` for what the buyer has to mend; what the relay answers is part of the result. */
@@ -92,7 +92,7 @@ export async function purchaseItems<Success extends string>(
   order: LoopOrder,
   success: () => Success,
 ): Promise<PurchaseResult<Success>> {
-  const made: Progress = { terms: null, policy: [], payment: null, signedMicroUsd: 0n };
+  const made: PurchaseProgress = { terms: null, policy: [], payment: null, signedMicroUsd: 0n };
   const { relay, request, payer, plan } = order;
   let isPlanned = false;
   async function planOnce(): Promise<void> {
@@ -117,9 +117,9 @@ export async function purchaseItems<Success extends string>(
 /** False in a dry run. */
 async function purchaseItem(
   deps: LoopDeps,
-  payer: Payer | null,
+  payer: BuyerWallet | null,
   item: Item,
-  made: Progress,
+  made: PurchaseProgress,
   planOnce: () => Promise<void>,
 ): Promise<boolean> {
   const { name } = item;
@@ -149,13 +149,13 @@ async function purchaseItem(
 async function askOffer(
   deps: LoopDeps,
   { url, asks, acceptDemo }: Item,
-  { signedMicroUsd }: Progress,
+  { signedMicroUsd }: PurchaseProgress,
   isPaying: boolean,
 ) {
   const isFinal = ({ status }: Answer) => status < 500 && status !== 408 && status !== 429;
   // Before the first payment a relay that cannot be reached is the buyer's to mend.
   const send: Send = signedMicroUsd === 0n ? (request) => reached(deps.send, request) : deps.send;
-  let offered: { readonly offer: Offer; readonly answer: Answer } | null = null;
+  let offered: { readonly offer: RelayOffer; readonly answer: Answer } | null = null;
   for (const text of asks) {
     const asked = await present({ ...deps, send }, url, text, null, isFinal);
     if (asked.kind !== 'executed') throw notOffered(asked.kind === 'refused' ? asked.actual : asked.last);
@@ -173,15 +173,15 @@ async function askOffer(
 const notOffered = (actual: string): PurchaseError =>
   new PurchaseError({ member: 'offer', expected: '402 with payment requirements of x402 version 2', actual });
 
-function offerOf(record: LedgerRecord | null, { url }: Item): Offer {
+function offerOf(record: LedgerRecord | null, { url }: Item): RelayOffer {
   return { x402Version: 2, resource: { url }, accepts: record === null ? [] : [record.terms] };
 }
 
 /** Throws `PurchaseError` if the offer is not within the limits. */
 function acceptedTerms(
-  offer: Offer,
+  offer: RelayOffer,
   { url, targetHost, limits }: Item,
-  made: Progress,
+  made: PurchaseProgress,
   isDryRun: boolean,
 ): ToSign {
   const { required, findings } = judgeOffer(offer, limits, { resourceUrl: url, targetHost });
@@ -196,16 +196,16 @@ function acceptedTerms(
   return required;
 }
 
-type Signed = { readonly payment: Payment; readonly signedAtMs: number; readonly isRecorded: boolean };
+type Signed = { readonly payment: BuyerPayment; readonly signedAtMs: number; readonly isRecorded: boolean };
 
 /** The recorded payment if there is one, else a new one, recorded before it is returned. */
 async function signOnce(
   { ledger, clock }: LoopDeps,
-  payer: Payer,
+  payer: BuyerWallet,
   required: ToSign,
   { name }: Item,
   record: LedgerRecord | null,
-  sign: ((payer: Payer) => Promise<Payment>) | null,
+  sign: ((payer: BuyerWallet) => Promise<BuyerPayment>) | null,
 ): Promise<Signed & { readonly priceMicroUsd: bigint }> {
   const again = async (recorded: LedgerRecord) => ({
     payment: await samePayment(payer, { ...required, accepts: [recorded.terms] }, recorded),

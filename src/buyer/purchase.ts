@@ -7,9 +7,9 @@ import { readReceipt } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/signing-keys/keys.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { checkExecution, type Evidence } from './evidence.ts';
+import { checkExecution, type PurchaseEvidence } from './evidence.ts';
 import type { BuyerLimits } from './offer.ts';
-import { newPayment, type Payer } from './payment.ts';
+import { type BuyerWallet, newPayment } from './payment.ts';
 import type { Answer } from './present.ts';
 import { PurchaseError } from './purchase-error.ts';
 import { type Item, type LoopDeps, type PurchaseResult, purchaseItems } from './purchase-loop.ts';
@@ -24,7 +24,7 @@ export type Order = {
   readonly request: WebhookRequest;
   readonly limits: BuyerLimits;
   /** null: compare the offer only, do not pay. */
-  readonly payer: Payer | null;
+  readonly payer: BuyerWallet | null;
   /** The relay's signing keys, from a source that the buyer trusts; null: those that the relay publishes. */
   readonly keys: readonly KeyRecord[] | null;
   /**
@@ -41,7 +41,7 @@ export type Order = {
 };
 
 export type CallResult = PurchaseResult<'delivered' | 'target_failed'> & {
-  readonly evidence: Evidence | null;
+  readonly evidence: PurchaseEvidence | null;
 };
 
 const PATH = '/api/execute/webhook';
@@ -53,7 +53,7 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<CallRe
   const { request, target } = readOrder(order);
   const { idempotencyKey } = request;
   let keys: readonly KeyRecord[] = [];
-  let evidence: Evidence | null = null;
+  let evidence: PurchaseEvidence | null = null;
   let outcome: 'delivered' | 'target_failed' = 'delivered';
   const address = payer?.address ?? null;
   const item: Item = {

@@ -17,7 +17,7 @@ import { shapeCheck } from '#src/domain/shape-check.ts';
 import { iso } from '#src/lib/iso.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { readOffer } from './offer.ts';
-import type { Authorization } from './payment.ts';
+import type { SignedAuthorization } from './payment.ts';
 import type { Answer } from './present.ts';
 import { type Mismatch, PurchaseError } from './purchase-error.ts';
 import { checkedTarget } from './target-check.ts';
@@ -70,10 +70,10 @@ export function dueTimes(
   return times;
 }
 
-export const ScheduledRun = Type.Object({ n: Type.Integer({ minimum: 1 }), dueAt: Instant });
-export type ScheduledRun = Static<typeof ScheduledRun>;
+export const OfferedRun = Type.Object({ n: Type.Integer({ minimum: 1 }), dueAt: Instant });
+export type OfferedRun = Static<typeof OfferedRun>;
 const isOfRun = shapeCheck(
-  Type.Object({ extensions: Type.Object({ 'scheduled-run': Type.Object({ info: ScheduledRun }) }) }),
+  Type.Object({ extensions: Type.Object({ 'scheduled-run': Type.Object({ info: OfferedRun }) }) }),
 );
 
 /**
@@ -83,10 +83,10 @@ const isOfRun = shapeCheck(
 export function offeredRun(
   { headers }: Answer,
   { schedule, catchUpSeconds }: ScheduleBody,
-  last: ScheduledRun | null,
+  last: OfferedRun | null,
   maxTimeoutSeconds: number,
   { nowMs, calendar }: When,
-): ScheduledRun {
+): OfferedRun {
   const offer = readOffer(headers);
   const run = isOfRun(offer) ? offer.extensions['scheduled-run'].info : null;
   const lastDueMs = last && Date.parse(last.dueAt);
@@ -125,10 +125,10 @@ const EARLY_SECONDS = 60;
  * may be the next one after that of the offer, whose time has passed meanwhile.
  */
 export function misplaced(
-  { n, dueAt }: ScheduledRun,
-  last: ScheduledRun | null,
+  { n, dueAt }: OfferedRun,
+  last: OfferedRun | null,
   { schedule }: ScheduleBody,
-  { validAfter, validBefore }: Pick<Authorization, 'validAfter' | 'validBefore'>,
+  { validAfter, validBefore }: Pick<SignedAuthorization, 'validAfter' | 'validBefore'>,
   calendar: Calendar,
 ): readonly Mismatch[] {
   const [dueMs, lastMs] = [Date.parse(dueAt), last === null ? 0 : Date.parse(last.dueAt)];
@@ -141,7 +141,7 @@ export function misplaced(
 }
 
 /** Of the run that a payment was signed for: Unix seconds. */
-export const dueSecondsOf = ({ validAfter }: Pick<Authorization, 'validAfter'>): number =>
+export const dueSecondsOf = ({ validAfter }: Pick<SignedAuthorization, 'validAfter'>): number =>
   Number(validAfter) + EARLY_SECONDS;
 
 /** When the payment of a run can be charged, whatever a 402 asks for: Unix seconds. */

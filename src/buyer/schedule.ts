@@ -9,21 +9,21 @@ import type { Calendar } from '#src/domain/schedule/calendar.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
 import { isObject } from '#src/lib/is-object.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import type { Ledger, LedgerOrder } from './ledger.ts';
+import type { LedgerOrder, PurchaseLedger } from './ledger.ts';
 import type { BuyerLimits } from './offer.ts';
-import { type Payer, type Payment, windowPayment } from './payment.ts';
+import { type BuyerPayment, type BuyerWallet, windowPayment } from './payment.ts';
 import { type Answer, type PresentDeps, reached } from './present.ts';
 import { compare, PurchaseError } from './purchase-error.ts';
-import { type Item, type Progress, type PurchaseResult, purchaseItems } from './purchase-loop.ts';
+import { type Item, type PurchaseProgress, type PurchaseResult, purchaseItems } from './purchase-loop.ts';
 import { type BoughtSchedule, CancelToken, type ScheduleFile } from './schedule-file.ts';
 import {
   chargeWindow,
   dueSecondsOf,
   dueTimes,
   misplaced,
+  OfferedRun,
   offeredRun,
   type ScheduleBody,
-  ScheduledRun,
 } from './schedule-offer.ts';
 
 export type ScheduleOrder = {
@@ -39,10 +39,10 @@ export type ScheduleOrder = {
 };
 
 type Paying = {
-  readonly payer: Payer & { readonly address: string };
+  readonly payer: BuyerWallet & { readonly address: string };
   /** Names the order in the ledger. */
   readonly key: string;
-  readonly ledger: Ledger;
+  readonly ledger: PurchaseLedger;
   readonly file: ScheduleFile;
 };
 
@@ -89,7 +89,7 @@ export async function buySchedule(deps: ScheduleDeps, order: ScheduleOrder): Pro
     };
   }
 
-  async function* items(made: Progress) {
+  async function* items(made: PurchaseProgress) {
     const known = bought?.runs.at(-1)?.payment ?? 0;
     for (let payment = 1; payment <= known || missing() > 0; payment++) {
       if (paying === null || !bought?.runs.some((run) => run.payment === payment))
@@ -157,7 +157,7 @@ function confirmed(
   { payer, key }: Paying,
   before: BoughtSchedule | null,
   payment: number,
-  { authorization }: Payment,
+  { authorization }: BuyerPayment,
   { body }: Answer,
 ): BoughtSchedule {
   const answer = parsedJson(body);
@@ -206,7 +206,7 @@ const isPurchase = shapeCheck(
   Type.Object({
     scheduleId: Type.String({ pattern: ID_PATTERN.schedule }),
     cancelToken: Type.Union([CancelToken, Type.Null()]),
-    run: ScheduledRun,
+    run: OfferedRun,
   }),
 );
 
@@ -215,7 +215,7 @@ const isShown = shapeCheck(
     status: Type.String(),
     runs: Type.Array(
       Type.Object({
-        ...ScheduledRun.properties,
+        ...OfferedRun.properties,
         state: Type.String(),
         reason: Type.Union([Type.String(), Type.Null()]),
       }),

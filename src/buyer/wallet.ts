@@ -4,10 +4,10 @@ import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { x402Client } from '@x402/fetch';
 import type { Hex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import type { Payer } from './payment.ts';
+import type { BuyerWallet } from './payment.ts';
 
 /** New payments are made by the stock client. */
-export function keyPayer(privateKey: Hex): Payer & { readonly address: string } {
+export function keyPayer(privateKey: Hex): BuyerWallet & { readonly address: string } {
   const account = privateKeyToAccount(privateKey);
   const scheme = new ExactEvmScheme(account);
   return {
@@ -48,4 +48,4 @@ export function keyPayer(privateKey: Hex): Payer & { readonly address: string } 
 const chainIdOf = (network: string): number => Number(network.slice(network.indexOf(':') + 1));
 
 /** The wallet's address, with its checksum. */
-export const addressOf = (privateKey: Hex): Hex => privateKeyToAccount(privateKey).address;
+export const walletAddress = (privateKey: Hex): Hex => privateKeyToAccount(privateKey).address;

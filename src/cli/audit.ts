@@ -17,7 +17,7 @@ import { eventsOfExport } from './export-file.ts';
 import { shareOf, withLog } from './operator.ts';
 import { readCheckpoint } from './read-checkpoint.ts';
 import { readPolicy } from './read-policy.ts';
-import { nameOf, unreadable } from './read-source.ts';
+import { nameOf, unreadableSource } from './read-source.ts';
 import {
   mark,
   numbered,
@@ -102,9 +102,9 @@ async function audit(options: Options): Promise<void> {
   const { openAuditor } = await import('#src/app/operator.ts');
   const auditor = openAuditor(found, { keys, checkpoints, policy }, state);
   const take = async (all: AsyncIterable<Scanned>) => {
-    for await (const one of all) {
-      if (one.kind === 'event') await auditor.take(one.event);
-      else auditor.takeDamaged(one.damage);
+    for await (const scanned of all) {
+      if (scanned.kind === 'event') await auditor.take(scanned.event);
+      else auditor.takeDamaged(scanned.damage);
     }
   };
   const progress = showProgress('auditing', printer(json === true));
@@ -127,9 +127,9 @@ async function audit(options: Options): Promise<void> {
       if (state !== undefined) saved = auditor.kept.save();
     }
     const newEvents = summary.events - (auditor.kept.saved?.order.events ?? 0);
-    const of = file === undefined ? 'the log' : nameOf(file);
+    const source = file === undefined ? 'the log' : nameOf(file);
     const evidence = {
-      of,
+      of: source,
       keysFrom: options.keys ?? null,
       checkpointsFrom,
       policyFrom: options.policy ?? null,
@@ -203,8 +203,8 @@ async function* eventsOfFile(
   const lines = eventsOfExport(source, readable(source, chunks), found, (read) => {
     bytes = read;
   });
-  for await (const one of lines) {
-    yield one;
+  for await (const item of lines) {
+    yield item;
     events++;
     if (events % SHOW_EVERY === 0) show();
   }
@@ -246,7 +246,7 @@ function sizeOf(source: string): number | null {
     const stat = statSync(source);
     return stat.isFile() && stat.size > 0 ? stat.size : null;
   } catch (error) {
-    throw unreadable(source, error);
+    throw unreadableSource(source, error);
   }
 }
 
@@ -257,7 +257,7 @@ async function* readable(
   try {
     yield* chunks;
   } catch (error) {
-    throw unreadable(source, error);
+    throw unreadableSource(source, error);
   }
 }
 
@@ -275,7 +275,7 @@ type Audited = AuditSummary & {
 };
 
 function summaryLines(audited: Audited): readonly string[] {
-  const { of, findings, keysFrom, checkpointsFrom, notes, damaged, newer } = audited;
+  const { of: source, findings, keysFrom, checkpointsFrom, notes, damaged, newer } = audited;
   const { events, streams, jobs, receipts, keys, checkpoints, treeSize, root, head } = audited;
   const problems = newer > 0 ? findings - 1 : findings;
   const found =
@@ -286,7 +286,7 @@ function summaryLines(audited: Audited): readonly string[] {
       : `${mark(false)} ${paint('red', newer > 0 ? `Not completed: a newer release has written here. ${found} before that.` : `${found}.`)}`;
   return [
     verdict,
-    `  source       ${plain(of)}: ${numbered(events, 'event')} of ${numbered(streams, 'stream')}, up to ${shown(head ?? 'nothing')}`,
+    `  source       ${plain(source)}: ${numbered(events, 'event')} of ${numbered(streams, 'stream')}, up to ${shown(head ?? 'nothing')}`,
     `  contents     ${numbered(jobs, 'job')}, ${numbered(receipts, 'receipt')}, ${numbered(keys, 'key')}, ${numbered(checkpoints, 'checkpoint')}`,
     `  tree         ${numbered(treeSize, 'leaf', 'leaves')}, root ${root}`,
     `  keys         ${keysFrom === null ? 'from the record itself; --keys requires the ones that you trust' : `compared with ${plain(keysFrom)}`}`,

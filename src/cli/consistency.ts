@@ -9,7 +9,7 @@ import { CannotRun, exiting } from './exit.ts';
 import { readCheckpoint } from './read-checkpoint.ts';
 import { isUrl, nameOf, readJsonSource } from './read-source.ts';
 import { mark, numbered, paint, plain, print, printJson, row, shown } from './terminal.ts';
-import { keysOfOrigin, originOf, readKeys } from './verify.ts';
+import { keysOfOrigin, originFrom, readKeys } from './verify.ts';
 
 type Options = { readonly keys?: string; readonly proof?: string; readonly json?: true };
 
@@ -67,14 +67,14 @@ async function compare(oldSource: string, newSource: string, options: Options): 
 /** The URL of a relay means its newest checkpoint. */
 function checkpointSource(source: string): string {
   if (!isUrl(source)) return source;
-  const origin = originOf(source);
+  const origin = originFrom(source);
   return [origin, `${origin}/`].includes(source) ? `${origin}/log/checkpoint` : source;
 }
 
 /** null: no proof is needed or possible. */
 function proofUrl(source: string, older: TreeHead, newer: TreeHead): string | null {
   if (older.size === 0 || older.size >= newer.size) return null;
-  return `${originOf(source)}/log/consistency?from=${older.size}&to=${newer.size}`;
+  return `${originFrom(source)}/log/consistency?from=${older.size}&to=${newer.size}`;
 }
 
 const summary = (head: TreeHead | Checkpoint) => ({

@@ -1,6 +1,6 @@
 // relay doctor: whether each part that the service needs works, before a start and beside a running service.
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Finding } from '#src/app/doctor/finding.ts';
+import type { DoctorFinding } from '#src/app/doctor/finding.ts';
 import { readTarget } from '#src/domain/destination/url.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { ConfigError, readServiceConfig, readVariable } from '../config.ts';
@@ -35,8 +35,8 @@ function readTargetUrl(text: string): string {
 }
 
 async function doctor({ target, live, json }: Options): Promise<boolean> {
-  const findings: Finding[] = [];
-  const show = (finding: Finding) => {
+  const findings: DoctorFinding[] = [];
+  const show = (finding: DoctorFinding) => {
     findings.push(finding);
     if (!json) print(lineOf(finding));
   };
@@ -46,7 +46,7 @@ async function doctor({ target, live, json }: Options): Promise<boolean> {
   return ok;
 }
 
-async function* all(target: string): AsyncGenerator<Finding, void, undefined> {
+async function* all(target: string): AsyncGenerator<DoctorFinding, void, undefined> {
   const part = 'configuration';
   try {
     const config = readServiceConfig();
@@ -62,7 +62,7 @@ async function* all(target: string): AsyncGenerator<Finding, void, undefined> {
 
 const LIVE_MS = 4000;
 
-async function* living(): AsyncGenerator<Finding, void, undefined> {
+async function* living(): AsyncGenerator<DoctorFinding, void, undefined> {
   const port = readVariable('PORT');
   if (port === 0) throw new CannotRun('PORT is 0: the port of the service is not known');
   const { askLiving } = await import('#src/app/doctor/listen.ts');
@@ -73,12 +73,12 @@ async function* living(): AsyncGenerator<Finding, void, undefined> {
     : { part, state: 'problem', message: `${url} does not answer` };
 }
 
-const MARKS: Readonly<Record<Finding['state'], string>> = {
+const MARKS: Readonly<Record<DoctorFinding['state'], string>> = {
   ok: mark(true),
   problem: mark(false),
   warning: paint('yellow', '!'),
   skipped: paint('dim', '-'),
 };
 
-const lineOf = ({ part, state, message }: Finding): string =>
+const lineOf = ({ part, state, message }: DoctorFinding): string =>
   `${MARKS[state]} ${part.padEnd(14)} ${plain(message)}`;

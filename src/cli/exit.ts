@@ -42,18 +42,18 @@ export function oneLine(error: unknown): string {
 }
 
 /** What is printed of an error: one line for a person, or the stack of a defect. */
-export const lastWords = (error: unknown): string =>
+export const errorText = (error: unknown): string =>
   isKnown(error) ? oneLine(error) : String((error as Error)?.stack ?? error);
 
 /** Of the operator, a part that is unavailable, or the system; anything else is a defect of this program. */
 function isKnown(error: unknown): boolean {
   if (error instanceof OperatorError || isOutage(error)) return true;
   if (isDefect(error)) return false;
-  const code = systemCode(rootOf(error));
+  const code = systemCode(rootCause(error));
   return code !== null && !code.startsWith('ERR_');
 }
 
 /** The innermost cause: what wraps the words of a driver repeats whole statements. */
-export function rootOf(error: unknown): unknown {
-  return error instanceof Error && error.cause instanceof Error ? rootOf(error.cause) : error;
+export function rootCause(error: unknown): unknown {
+  return error instanceof Error && error.cause instanceof Error ? rootCause(error.cause) : error;
 }

@@ -97,9 +97,9 @@ async function intoFile(log: ScannedLog, path: string, write: Print) {
     // So is one that lacks damaged events: they may have been put back.
     const existing = found.head?.origin === origin && !found.hasDamage ? found : NO_EXPORT;
     const damage = { damagedEvents: 0, damaged: [] as Damage[] };
-    const onDamage = (one: Damage) => {
-      damage.damagedEvents += damagedCount(one);
-      if (damage.damaged.length < DAMAGE_KEPT) damage.damaged.push(one);
+    const onDamage = (event: Damage) => {
+      damage.damagedEvents += damagedCount(event);
+      if (damage.damaged.length < DAMAGE_KEPT) damage.damaged.push(event);
     };
     const isComplete = source === target && existing.finished && head === existing.end.head;
     const events = existing.end.events;
@@ -154,9 +154,9 @@ async function copyEvents(
   try {
     show();
     for await (const { found } of pagesOf(log, from.head, head)) {
-      for (const one of found) {
-        end = one.kind === 'event' ? withEvent(end, one.event) : withDamage(end, one.damage);
-        if (one.kind === 'damaged') onDamage(one.damage);
+      for (const scanned of found) {
+        end = scanned.kind === 'event' ? withEvent(end, scanned.event) : withDamage(end, scanned.damage);
+        if (scanned.kind === 'damaged') onDamage(scanned.damage);
       }
       append(found.map(lineOf).join(''));
       show();
@@ -167,8 +167,8 @@ async function copyEvents(
   }
 }
 
-const lineOf = (one: Scanned): string =>
-  `${one.kind === 'event' ? eventLine(one.event) : damageLine(one.damage)}\n`;
+const lineOf = (scanned: Scanned): string =>
+  `${scanned.kind === 'event' ? eventLine(scanned.event) : damageLine(scanned.damage)}\n`;
 
 /** Resolves a symbolic link, because a rename would replace the link. Throws `CannotRun` if the path cannot be a file. */
 function targetOf(path: string): string {

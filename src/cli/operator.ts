@@ -42,9 +42,9 @@ export async function withKeys<T>(
  * logs they begin with a growing number.
  */
 export function shareOf(position: string | null, head: string | null): number | null {
-  const [at, of] = [position, head].map((text) => Number(/^\d+/.exec(text ?? '')?.[0] ?? Number.NaN));
-  if (at === undefined || of === undefined || !(of > 0) || !(at <= of)) return null;
-  return at / of;
+  const [at, end] = [position, head].map((text) => Number(/^\d+/.exec(text ?? '')?.[0] ?? Number.NaN));
+  if (at === undefined || end === undefined || !(end > 0) || !(at <= end)) return null;
+  return at / end;
 }
 
 type ChainDeps = JournalDeps & ReturnType<typeof operatorChain>;

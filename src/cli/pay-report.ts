@@ -1,5 +1,5 @@
 // What relay pay prints of a purchase: as text, and as JSON.
-import type { CallResult, Evidence } from '#src/app/buyer.ts';
+import type { CallResult, PurchaseEvidence } from '#src/app/buyer.ts';
 import { fromUtf8, toBase64 } from '#src/domain/encoding.ts';
 import { iso } from '#src/lib/iso.ts';
 import { heading, mark, paint, printError, row, shown } from './terminal.ts';
@@ -50,7 +50,7 @@ export function resultJson(result: CallResult, { showsResponse }: Pick<How, 'sho
 }
 
 /** As the relay returns it: text if the bytes are UTF-8. */
-function responseJson(response: Evidence['response']) {
+function responseJson(response: PurchaseEvidence['response']) {
   if (response === null) return null;
   const { status, headers, body: bytes, truncated } = response;
   const text = fromUtf8(bytes);
@@ -109,7 +109,7 @@ export function resultLines(result: CallResult, how: How): readonly string[] {
   ];
 }
 
-function responseLines(response: Evidence['response']): readonly string[] {
+function responseLines(response: PurchaseEvidence['response']): readonly string[] {
   if (response === null)
     return ['  No answer of the target: the relay returns one in its first answer alone, if at all.'];
   const { status, headers, body, truncated } = response;
@@ -138,7 +138,7 @@ function adviceOf(
   outcome: CallResult['outcome'],
   payment: PaymentMade,
   { key, hasLedger }: How,
-  evidence: Evidence | null,
+  evidence: PurchaseEvidence | null,
 ): readonly string[] {
   const { name, value } = payment.header;
   const until = validUntil(payment);
@@ -165,7 +165,7 @@ function adviceOf(
   return [];
 }
 
-function evidenceLines({ execution, settlement, verification, facts }: Evidence): readonly string[] {
+function evidenceLines({ execution, settlement, verification, facts }: PurchaseEvidence): readonly string[] {
   const { job, receipt, idempotentReplay } = execution;
   const { responseStatus, errorCategory, attempts } = job;
   return [

@@ -63,8 +63,8 @@ async function seen(
   const url = bought && `${relay}/api/schedules/${bought.scheduleId}`;
   const state = url === null ? null : await readState(url);
   const runs = (bought?.runs ?? []).map(({ n, dueAt }) => {
-    const { state: of = 'funded', reason = null } = state?.runs.find((run) => run.n === n) ?? {};
-    return { n, dueAt, state: of, reason };
+    const { state: runState = 'funded', reason = null } = state?.runs.find((run) => run.n === n) ?? {};
+    return { n, dueAt, state: runState, reason };
   });
   return { relay, result, wanted, url, file, status: state?.status ?? null, runs };
 }

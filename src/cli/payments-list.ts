@@ -3,9 +3,9 @@ import { isRefundDue, type Ledger } from '#src/domain/payment/ledger.ts';
 import { iso } from '#src/lib/iso.ts';
 import {
   isIn,
-  isWithin,
+  isWithinPeriod,
   listAllPayments,
-  openPayments,
+  openPaymentRows,
   type PaymentRow,
   type Period,
   selecting,
@@ -118,7 +118,7 @@ const FIELDS = [
 ] as const;
 
 /** Exits with 3 if anything of the log is left to do, whatever is listed. */
-export async function list(options: ListOptions): Promise<void> {
+export async function listPayments(options: ListOptions): Promise<void> {
   demandOneForm(options);
   const filters = FILTER_NAMES.filter((name) => options[name]);
   if (options.all && filters.length > 0) throw new CannotRun(`use --all without --${filters[0]}`);
@@ -129,9 +129,9 @@ export async function list(options: ListOptions): Promise<void> {
     const isWanted = selecting(deps.log, { ...options, claimOf });
     // A corrected charge is rarely open.
     const isOfAny = options.all || options.corrected || isSelected;
-    for await (const row of isOfAny ? listAllPayments(deps) : openPayments(ledger, Date.now())) {
+    for await (const row of isOfAny ? listAllPayments(deps) : openPaymentRows(ledger, Date.now())) {
       const isNamed = filters.length === 0 || filters.some((name) => FILTERS[name](row));
-      if (isNamed && isWithin(row, period) && (await isWanted(row))) yield row;
+      if (isNamed && isWithinPeriod(row, period) && (await isWanted(row))) yield row;
     }
     if (options.all || options.missing)
       for await (const transfer of unattributedTransfers(deps.log, ledger))
@@ -185,12 +185,12 @@ async function* lines(
 
 const SUM_FIELDS = ['period', 'network', 'asset', 'charged', 'served', 'refunded', 'open'] as const;
 
-export async function sum(by: 'day' | 'month', options: ListOptions): Promise<void> {
+export async function sum(unit: 'day' | 'month', options: ListOptions): Promise<void> {
   demandOneForm(options);
   const other = (['all', ...FILTER_NAMES, ...SELECTORS] as const).find((name) => options[name]);
   if (other !== undefined) throw new CannotRun(`use --sum without --${other}: it sums up all payments`);
   const { rows, ledger } = await withLog(async ({ log }) => ({
-    rows: await sumPayments(log, by, periodOf(options)),
+    rows: await sumPayments(log, unit, periodOf(options)),
     ledger: await readLedger(log),
   }));
   if (isWorkLeft(ledger, Date.now())) process.exitCode = EXIT.open;

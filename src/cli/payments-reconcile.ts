@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { ChainReconciled } from '#src/domain/events/payment.ts';
 import { needsAction } from '#src/domain/payment/ledger.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
-import { openPayments, type PaymentRow } from '#src/usecases/payments/list-payments.ts';
+import { openPaymentRows, type PaymentRow } from '#src/usecases/payments/list-payments.ts';
 import { ledgerReader } from '#src/usecases/payments/read-ledger.ts';
 import { balanceOf } from '#src/usecases/payments/sum-payments.ts';
 import { type Reconciled, reconcileOnce } from '#src/usecases/reconciliation/reconcile-chain.ts';
@@ -56,7 +56,7 @@ async function reconcile({ from, json }: Options): Promise<void> {
     const read = ledgerReader(deps.log);
     const reconciled = await reconcileOnce({ ...deps, ...chain, ledger: read }, options).catch(cannotRun);
     const ledger = await read();
-    const open = openPayments(ledger, Date.now()).filter(isDue);
+    const open = openPaymentRows(ledger, Date.now()).filter(isDue);
     const isBalanced = balanceOf(ledger).every(({ balanced }) => balanced);
     const { difference } = reconciled;
     const isOpen = open.length > 0 || unattributedOf(reconciled).length > 0 || difference !== null;
@@ -122,8 +122,8 @@ function linesOf(reconciled: Reconciled, open: readonly PaymentRow[], isBalanced
     ...(difference === null ? [] : [row('differs', differs(difference))]),
     row('balanced', isBalanced ? 'yes' : 'no: run relay payments --balance, then relay audit'),
   ];
-  const strangers = found.unattributed.map(({ amount: unattributed, sender, transfers: count, ...one }) => ({
-    ...one,
+  const strangers = found.unattributed.map(({ amount: unattributed, sender, transfers: count, ...rest }) => ({
+    ...rest,
     unattributed,
     sender: sender ?? `${count} more transfers`,
   }));

@@ -1,6 +1,6 @@
 // relay payments refund: begin, cancel, complete.
 import {
-  type Begun,
+  type BegunRefund,
   beginPaymentRefund,
   type Cancelled,
   cancelPaymentRefund,
@@ -44,7 +44,7 @@ export async function begin(ids: readonly string[], options: BeginOptions): Prom
     throw new CannotRun('--by-hand needs --reason, which is recorded, and --reason needs --by-hand');
   const request = { includeServed: options.served === true, statement: options.reason ?? null };
   const begun = await withChain(async (deps) => {
-    const all: Begun[] = [];
+    const all: BegunRefund[] = [];
     for (let from = 0; from < ids.length; from += LOOK_UPS)
       all.push(
         ...(await Promise.all(
@@ -61,7 +61,7 @@ export async function begin(ids: readonly string[], options: BeginOptions): Prom
   return begun.every(({ outcome }) => outcome === 'begun');
 }
 
-function duePayers(begun: readonly Begun[]): readonly Due[] {
+function duePayers(begun: readonly BegunRefund[]): readonly Due[] {
   const payers = new Map<string, Due>();
   for (const each of begun) {
     if (each.outcome !== 'begun') continue;
@@ -84,7 +84,7 @@ function printDue(due: readonly Due[], { csv, json }: BeginOptions): void {
 }
 
 const BEGIN_REFUSED: Readonly<
-  Record<Extract<Begun, { outcome: 'refused' }>['reason'], (id: string) => string>
+  Record<Extract<BegunRefund, { outcome: 'refused' }>['reason'], (id: string) => string>
 > = {
   not_found: (id) => `${id} is not in the log`,
   unconfirmed: (id) =>
@@ -127,7 +127,7 @@ function notCancelled(result: Exclude<Cancelled, { outcome: 'cancelled' }>): str
   return result.reason === 'already_refunded' ? `${id} is refunded` : `no refund of ${id} has begun`;
 }
 
-const claimedText = ({ id, transaction }: Extract<Begun, { outcome: 'claimed' }>): string =>
+const claimedText = ({ id, transaction }: Extract<BegunRefund, { outcome: 'claimed' }>): string =>
   `${transaction} is claimed for the refund of ${id}: run "relay payments refund complete --tx ${transaction}"`;
 
 type CompleteOptions = { readonly tx: string; readonly json?: true };

@@ -1,5 +1,5 @@
 // relay payments resolve: what became of a payment whose fate is open.
-import type { Statement } from '#src/domain/payment/resolve.ts';
+import type { OperatorStatement } from '#src/domain/payment/resolve.ts';
 import { iso } from '#src/lib/iso.ts';
 import { type Resolved, resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { CannotRun, FoundWrong } from './exit.ts';
@@ -31,7 +31,7 @@ export async function resolve(id: string, options: ResolveOptions): Promise<void
 }
 
 /** null: what the chain shows. */
-function statementOf({ byHand, reason, settled, notSettled }: ResolveOptions): Statement | null {
+function statementOf({ byHand, reason, settled, notSettled }: ResolveOptions): OperatorStatement | null {
   const named = settled !== undefined || notSettled !== undefined || reason !== undefined;
   if (!byHand) {
     if (named) throw new CannotRun('--settled, --not-settled and --reason need --by-hand (see --help)');
@@ -52,10 +52,10 @@ function answerOf(id: string, resolved: Resolved): { readonly text: string; read
   switch (resolved.kind) {
     case 'recorded': {
       const { type, data } = resolved.event;
-      const by = data.evidence === 'chain' ? 'by the chain' : 'as your statement';
+      const source = data.evidence === 'chain' ? 'by the chain' : 'as your statement';
       const kind = type === 'PaymentSettled' ? 'settled' : 'not settled';
       return {
-        text: `${id} is recorded as ${kind}, ${by} (job ${data.jobId}).`,
+        text: `${id} is recorded as ${kind}, ${source} (job ${data.jobId}).`,
         next: type === 'PaymentSettled' ? PAID : NOT_PAID,
       };
     }

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { exiting } from './exit.ts';
 import { readDate, textOf } from './options.ts';
-import { balance, type ListOptions, list, sum } from './payments-list.ts';
+import { balance, type ListOptions, listPayments, sum } from './payments-list.ts';
 import { addReconcile } from './payments-reconcile.ts';
 import { begin, cancel, complete } from './payments-refund.ts';
 import { resolve } from './payments-resolve.ts';
@@ -138,7 +138,7 @@ type ShowOptions = ListOptions & {
 };
 
 const show = ({ sum: period, balance: balanced, ...options }: ShowOptions) =>
-  balanced ? balance(options) : period === undefined ? list(options) : sum(period, options);
+  balanced ? balance(options) : period === undefined ? listPayments(options) : sum(period, options);
 
 const readId = textOf(/^payment-[0-9a-f]{64}$/, 'It must be payment- and 64 hex digits.');
 

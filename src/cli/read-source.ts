@@ -56,14 +56,14 @@ async function limited(source: string, chunks: AsyncIterable<Uint8Array>): Promi
   try {
     bytes = await collected(chunks, MAX_BYTES);
   } catch (error) {
-    throw isUrl(source) ? unreachable(source, error) : unreadable(source, error);
+    throw isUrl(source) ? unreachable(source, error) : unreadableSource(source, error);
   }
   if (bytes === null)
     throw new CannotRun(`${nameOf(source)} is larger than 1 MiB, the limit for a receipt or key set`);
   return bytes;
 }
 
-export function unreadable(source: string, cause: unknown): CannotRun {
+export function unreadableSource(source: string, cause: unknown): CannotRun {
   const code = systemCode(cause);
   const problems: Record<string, string> = {
     ENOENT: 'does not exist',

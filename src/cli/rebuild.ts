@@ -5,7 +5,7 @@ import { CannotRebuild, type Healing, type RebuildResult } from '#projections/re
 import { type Config, readConfig } from '../config.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
 import { ReadStoreInUse } from '../ports/read-store.ts';
-import { CannotRun, EXIT, exiting, oneLine, rootOf } from './exit.ts';
+import { CannotRun, EXIT, exiting, oneLine, rootCause } from './exit.ts';
 import { shareOf } from './operator.ts';
 import { mark, numbered, plain, print, printer, printJson, showProgress } from './terminal.ts';
 
@@ -81,7 +81,7 @@ function cannotRun(cause: unknown, { databaseUrl }: Config): unknown {
     );
   }
   if (databaseUrl === null || cause instanceof EventLogUnavailable || !isOfDatabase(cause)) return cause;
-  return new CannotRun(`the database could not be used: ${oneLine(rootOf(cause))}`, { cause });
+  return new CannotRun(`the database could not be used: ${oneLine(rootCause(cause))}`, { cause });
 }
 
 /** postgres.js and drizzle: the driver's own words, without whole statements. */
@@ -130,7 +130,7 @@ async function migrate(): Promise<void> {
   }
   const { migrateDatabase } = await import('#src/app/rebuild.ts');
   await migrateDatabase(config).catch((cause: unknown) => {
-    throw new CannotRun(`the database could not be migrated: ${oneLine(rootOf(cause))}`, { cause });
+    throw new CannotRun(`the database could not be migrated: ${oneLine(rootCause(cause))}`, { cause });
   });
   print(
     'The database is migrated. `relay rebuild` builds the read models of this release before it is deployed.',

@@ -9,7 +9,7 @@ import { addCompletion } from './completion.ts';
 import { addConsistency } from './consistency.ts';
 import { addDemo } from './demo.ts';
 import { addDoctor } from './doctor.ts';
-import { exitOf, lastWords, oneLine } from './exit.ts';
+import { errorText, exitOf, oneLine } from './exit.ts';
 import { addExport } from './export.ts';
 import { addKeys } from './keys.ts';
 import { addPay } from './pay.ts';
@@ -76,7 +76,7 @@ async function run(args: readonly string[]): Promise<void> {
   } catch (error) {
     process.exitCode = exitOf(error);
     // Commander has printed its own.
-    if (!(error instanceof CommanderError)) printError(lastWords(error));
+    if (!(error instanceof CommanderError)) printError(errorText(error));
   }
 }
 

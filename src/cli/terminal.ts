@@ -21,8 +21,8 @@ export const heading = (text: string): string => paint('bold', text);
 export const row = (name: string, value: string): string => `  ${paint('dim', name.padEnd(18))}${value}`;
 
 /** `1 leaf`, `2 leaves`. */
-export const numbered = (count: number, one: string, many = `${one}s`): string =>
-  `${count} ${count === 1 ? one : many}`;
+export const numbered = (count: number, singular: string, many = `${singular}s`): string =>
+  `${count} ${count === 1 ? singular : many}`;
 
 export function print(...lines: readonly string[]): void {
   write(`${lines.join('\n')}\n`);
@@ -151,7 +151,7 @@ export const recordTable = <N extends string>(names: readonly N[], records: Reco
 export const csvTable = <N extends string>(names: readonly N[], records: Records<N>) =>
   [names, ...records.map((record) => names.map((name) => record[name]))].map(csvLine);
 
-export type Progress = {
+export type AuditProgress = {
   /** Events in all. */
   readonly events: number;
   /** Events that this run has handled. */
@@ -160,7 +160,7 @@ export type Progress = {
   readonly share: number | null;
 };
 
-export type ShownProgress = { show(progress: Progress): void; end(): void };
+export type ShownProgress = { show(progress: AuditProgress): void; end(): void };
 
 const LINE_EVERY_MS = 5000;
 
@@ -197,11 +197,11 @@ export function showProgress(
 }
 
 /** At most 99 before the end: work remains after the last event. */
-const percentOf = ({ share }: Progress): number | null =>
+const percentOf = ({ share }: AuditProgress): number | null =>
   share === null ? null : Math.min(99, Math.floor(share * 100));
 
 /** `elapsedMs`: since this run showed its first progress. */
-export function progressText(progress: Progress, elapsedMs: number): string {
+export function progressText(progress: AuditProgress, elapsedMs: number): string {
   const rate = Math.round(progress.eventsHere / Math.max(0.001, elapsedMs / 1000));
   const percent = percentOf(progress);
   return `${progress.events} events, ${rate} events/s${percent === null ? '' : `, ${percent} %`}`;

@@ -101,11 +101,11 @@ export function keysOfOrigin(source: string): string {
       `--keys is missing: name the relay's key set, from https://<relay>/.well-known/jwks.json, as a file or as that URL`,
     );
   }
-  return `${originOf(source)}/.well-known/jwks.json`;
+  return `${originFrom(source)}/.well-known/jwks.json`;
 }
 
 /** Throws `CannotRun`. */
-export function originOf(url: string): string {
+export function originFrom(url: string): string {
   const origin = URL.parse(url)?.origin;
   if (origin === undefined) throw new CannotRun(`${url} is not a URL`);
   return origin;
@@ -197,9 +197,10 @@ function readDisclosures(value: unknown, name: string): readonly string[] {
 function disclosureLines(opened: readonly OpenedDisclosure[], verified: boolean): readonly string[] {
   if (!verified) return [NOT_OPENED];
   if (opened.length === 0) return ['No disclosures to open.'];
-  const lines = opened.map((one) => {
-    if (!one.ok) return `  ${mark(false)} ${shown(one.name ?? 'a text')} ${DISCLOSURE_PROBLEMS[one.problem]}`;
-    return `  ${mark(true)} ${shown(one.name)}: ${shown(one.value)}`;
+  const lines = opened.map((disclosure) => {
+    if (!disclosure.ok)
+      return `  ${mark(false)} ${shown(disclosure.name ?? 'a text')} ${DISCLOSURE_PROBLEMS[disclosure.problem]}`;
+    return `  ${mark(true)} ${shown(disclosure.name)}: ${shown(disclosure.value)}`;
   });
   const all = opened.every(({ ok }) => ok);
   return [

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseWitnessLogs, policyProblemText } from '../domain/transparency/witness-policy.ts';
 import { CannotRun, EXIT } from './exit.ts';
-import { unreadable } from './read-source.ts';
+import { unreadableSource } from './read-source.ts';
 import { stopSignal } from './serve.ts';
 import { print, row } from './terminal.ts';
 
@@ -99,7 +99,7 @@ function readLogs(file: string) {
   try {
     bytes = readFileSync(file);
   } catch (error) {
-    throw unreadable(file, error);
+    throw unreadableSource(file, error);
   }
   const { logs, problem } = parseWitnessLogs(bytes);
   if (logs === null) throw new CannotRun(`${file}: ${policyProblemText(problem)}`);

@@ -9,7 +9,7 @@ import { microUsd } from '../domain/payment/price.ts';
 import type { VerificationReport } from '../domain/receipt/report.ts';
 import { OperatorError } from '../lib/operator-error.ts';
 import { sleep } from '../lib/time.ts';
-import { type Given, keysOf } from '../verify/given.ts';
+import { type Given, keySetOf } from '../verify/given.ts';
 import { webPrimitives } from '../verify/primitives.ts';
 
 export type RelayClientOptions = {
@@ -193,7 +193,7 @@ function readOptions({ relay, maxPriceUsd, network, payTo, allowHosts, keys }: R
   return {
     relay: origin,
     limits: { maxPriceMicroUsd, network, payTo, allowHosts: hosts },
-    keys: keys === undefined ? null : keysOf({ keys }),
+    keys: keys === undefined ? null : keySetOf({ keys }),
   };
 }
 

@@ -1,7 +1,7 @@
 // The paid demo: a chain, a facilitator and a buyer with worthless coins on this machine. The buyer pays for one call and
 // presents the same payment again.
 import { randomBytes } from 'node:crypto';
-import { addressOf, keyPayer, present, purchase, systemClock } from '#src/app/buyer.ts';
+import { keyPayer, present, purchase, systemClock, walletAddress } from '#src/app/buyer.ts';
 import { PRICE } from '#src/domain/limits.ts';
 import { microUsd, showUsd } from '#src/domain/payment/price.ts';
 import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
@@ -53,7 +53,7 @@ export async function startPaidWorld(
   const facilitator = await startLocalFacilitator({ rpcUrl: chain.url });
   undo.push(() => facilitator.stop());
   const buyerKey = newKey();
-  const [buyer, payTo] = [addressOf(buyerKey), addressOf(newKey())];
+  const [buyer, payTo] = [walletAddress(buyerKey), walletAddress(newKey())];
   await chain.mint([buyer], BUYER_BALANCE);
   return {
     buyerKey,

@@ -4,10 +4,10 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Execution, Fact } from '#src/app/buyer.ts';
+import type { Fact, PaidExecution } from '#src/app/buyer.ts';
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
-import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import { fromJwkSet, type KeyRecord, type Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
@@ -25,9 +25,9 @@ export type DemoRequest = { readonly url: string; readonly body: unknown; readon
 
 /** Makes the call, with or without payment. Both throw `StoryFailed` if there is no execution response. */
 export type Caller = {
-  execute(request: DemoRequest): Promise<Execution>;
+  execute(request: DemoRequest): Promise<PaidExecution>;
   /** The same call again, as after a lost response. */
-  repeat(request: DemoRequest): Promise<Execution>;
+  repeat(request: DemoRequest): Promise<PaidExecution>;
   /** About the payment, after both. */
   facts(): readonly Fact[];
 };
@@ -36,8 +36,8 @@ export type Story = {
   readonly ok: boolean;
   readonly service: string;
   readonly received: Omit<Received, 'body'> & { readonly body: string };
-  readonly job: Execution['job'];
-  readonly receipt: Execution['receipt'];
+  readonly job: PaidExecution['job'];
+  readonly receipt: PaidExecution['receipt'];
   /** The offline report, from the four files only. */
   readonly verification: VerificationReport;
   readonly facts: readonly Fact[];
@@ -47,7 +47,7 @@ export type Story = {
     readonly proof: string;
     readonly policy: string;
   };
-  readonly links: Execution['links'];
+  readonly links: PaidExecution['links'];
 };
 
 export type StoryDeps = {
@@ -123,7 +123,7 @@ export async function runStory(deps: StoryDeps): Promise<Story> {
 
 export const fact = (name: string, ok: boolean, words: string): Fact => ({ name, ok, words });
 
-function deliveryFacts({ job }: Execution, received: Received, requests: number): Fact[] {
+function deliveryFacts({ job }: PaidExecution, received: Received, requests: number): Fact[] {
   const { method, headers, body } = received;
   const same =
     method === 'POST' &&
@@ -156,7 +156,7 @@ async function webhookSigned(
   return version === 'v1a' && valid.includes(true);
 }
 
-function replayFacts(first: Execution, again: Execution, sentAgain: number): Fact[] {
+function replayFacts(first: PaidExecution, again: PaidExecution, sentAgain: number): Fact[] {
   const sameReceipt = first.receipt.jws === again.receipt.jws && first.job.id === again.job.id;
   return [
     fact(
@@ -169,7 +169,7 @@ function replayFacts(first: Execution, again: Execution, sentAgain: number): Fac
   ];
 }
 
-async function brokenLinks(links: Execution['links']): Promise<string[]> {
+async function brokenLinks(links: PaidExecution['links']): Promise<string[]> {
   const problems = await Promise.all(
     Object.values(links).map(async (url) => {
       const { status } = await callLoopback('GET', url);
@@ -183,7 +183,7 @@ async function brokenLinks(links: Execution['links']): Promise<string[]> {
 async function saveEvidence(
   folder: string,
   baseUrl: string,
-  { links, receipt }: Execution,
+  { links, receipt }: PaidExecution,
   { policy }: StoryDeps['witnesses'],
 ): Promise<Omit<Story['files'], 'policy'>> {
   const files = {
@@ -224,5 +224,5 @@ async function verifyOffline(files: Story['files'], policy: WitnessPolicy, primi
   const now = Math.floor(Date.now() / 1000);
   const log = { proof: await readFile(files.proof, 'utf8'), now, policy };
   const facts = { jws: String(jws), receiptId: String(id), jobId: null, keys, job: null, log };
-  return { verification: await verifyReceipt(facts, primitives), keys, jws: facts.jws };
+  return { verification: await verifySignedReceipt(facts, primitives), keys, jws: facts.jws };
 }

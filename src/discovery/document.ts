@@ -12,7 +12,7 @@ export const Path = Type.String({
 });
 
 /** One JSON document: where it is served, its schema, and how it is built from the facts of a deployment. */
-export type Document<T = unknown> = {
+export type PublishedDocument<T = unknown> = {
   /** The first is the canonical address; the others serve the same bytes. */
   readonly routes: readonly [RouteFacts, ...RouteFacts[]];
   readonly schema: TSchema;
@@ -34,8 +34,8 @@ const headed = <T extends object>(facts: Facts, members: T): Heading & T => ({
 
 /** A document of the specification. `members`, and what the function is given: without the heading. */
 export const document =
-  <P extends TProperties>(routes: Document['routes'], members: P) =>
-  (build: (facts: Facts) => Members<P>): Document<Heading & Members<P>> => ({
+  <P extends TProperties>(routes: PublishedDocument['routes'], members: P) =>
+  (build: (facts: Facts) => Members<P>): PublishedDocument<Heading & Members<P>> => ({
     routes,
     schema: Closed({ ...headingSchema, ...members }),
     build: (facts) => headed(facts, build(facts)),
@@ -43,9 +43,9 @@ export const document =
 
 /** A document whose members nothing specifies: it is described by its heading alone. */
 export const openDocument = <T extends object>(
-  routes: Document['routes'],
+  routes: PublishedDocument['routes'],
   build: (facts: Facts) => T,
-): Document<Heading & T> => ({
+): PublishedDocument<Heading & T> => ({
   routes,
   schema: Type.Object(headingSchema),
   build: (facts) => headed(facts, build(facts)),
@@ -56,11 +56,15 @@ export const endpointSchema = {
   path: Path,
   paid: Type.Boolean({ description: 'A paid route: charged where payment is enforced.' }),
 };
-export const endpoint = ({ method, path, paid }: RouteFacts) => ({ method, path: pathTemplate(path), paid });
+export const endpointShown = ({ method, path, paid }: RouteFacts) => ({
+  method,
+  path: pathTemplate(path),
+  paid,
+});
 
 /** The endpoint of an operation or tool, with its price if it is paid. */
 export function priced({ offer }: Facts, route: RouteFacts) {
-  return { ...endpoint(route), ...(route.paid ? { price: offer.price } : {}) };
+  return { ...endpointShown(route), ...(route.paid ? { price: offer.price } : {}) };
 }
 
 export const termsSchema = {
@@ -70,7 +74,7 @@ export const termsSchema = {
   networkName: Text,
   price: Type.String({ description: 'US dollars a call, as in $1.50.' }),
 };
-export const paymentTerms = ({ mode, offer }: Facts) => ({
+export const shownTerms = ({ mode, offer }: Facts) => ({
   required: mode === 'x402',
   scheme: offer.scheme,
   network: offer.network,

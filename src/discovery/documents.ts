@@ -2,7 +2,7 @@
 import { assetBytes, assetText } from '#src/assets.ts';
 import { PURPOSE } from '#src/discovery/guidance.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import { addressOf, type Document, openDocument, paymentTerms, priced } from './document.ts';
+import { addressOf, openDocument, type PublishedDocument, priced, shownTerms } from './document.ts';
 import { capabilities } from './documents/capabilities.ts';
 import { catalog } from './documents/catalog.ts';
 import { errors } from './documents/errors.ts';
@@ -52,7 +52,7 @@ const discoveryIndex = openDocument([ROUTES.discovery, ROUTES.discoveryMetadata]
 const apiIndex = openDocument([ROUTES.index], (facts) => ({
   version: SERVICE.version,
   description: PURPOSE,
-  payment: paymentTerms(facts),
+  payment: shownTerms(facts),
   operations: [...OPERATIONS, ...(facts.schedules === undefined ? [] : SCHEDULE_OPERATIONS)].map(
     ([id, route]) => ({
       id,
@@ -64,7 +64,7 @@ const apiIndex = openDocument([ROUTES.index], (facts) => ({
   discovery: addressOf(facts, ROUTES.discovery),
 }));
 
-export const DOCUMENTS: readonly Document[] = [
+export const DOCUMENTS: readonly PublishedDocument[] = [
   handoffCapabilities,
   scheduleCapabilities,
   catalog,

@@ -62,8 +62,8 @@ function withoutUnion(schema: Schema): Schema {
   if (new Set(types).size === 1 && values.every((of) => of !== null))
     return { ...rest, type, enum: [...values.flat(), ...nothing] };
   if (more.length > 0) return areDisjoint(types) ? { ...rest, oneOf: [...options].sort(textFirst) } : schema;
-  const { const: only, enum: of, ...kept } = first;
-  const limited = only === undefined ? of : [only];
+  const { const: only, enum: allowed, ...kept } = first;
+  const limited = only === undefined ? allowed : [only];
   return { ...kept, ...rest, type, ...(Array.isArray(limited) && { enum: [...limited, ...nothing] }) };
 }
 
@@ -84,8 +84,8 @@ function optionsOf(option: Schema): readonly Schema[] {
 const isNull = ({ type }: Schema): boolean => type === 'null';
 
 /** All values that an option without further rules allows; null: not a list of them. */
-function valuesOf({ type: _, const: only, enum: of, ...rest }: Schema): readonly unknown[] | null {
+function valuesOf({ type: _, const: only, enum: values, ...rest }: Schema): readonly unknown[] | null {
   if (Object.keys(rest).length > 0) return null;
   if (only !== undefined) return [only];
-  return Array.isArray(of) ? of : null;
+  return Array.isArray(values) ? values : null;
 }

@@ -17,7 +17,7 @@ import { failureLog, faultAnswer, refusalAnswer, routeNotFound } from '#src/http
 import { canaryRoutes } from '#src/http/routes/canary.ts';
 import { type DecisionDeps, decisionRoutes } from '#src/http/routes/decisions.ts';
 import { type DeploymentFacts, documentFacts, documentRoutes } from '#src/http/routes/documents.ts';
-import { type ExecuteDeps, executeRoutes } from '#src/http/routes/execute.ts';
+import { type ExecuteRouteDeps, executeRoutes } from '#src/http/routes/execute.ts';
 import { type HealthDeps, healthRoutes } from '#src/http/routes/health.ts';
 import { jobRoutes } from '#src/http/routes/jobs.ts';
 import { type KeyDeps, keyRoutes } from '#src/http/routes/keys.ts';
@@ -33,7 +33,7 @@ import { type PlanningDeps, planningRoutes } from '#src/http/routes/planning.ts'
 import { type PolicyDeps, policyRoutes } from '#src/http/routes/policy.ts';
 import { proofRoutes } from '#src/http/routes/proofs.ts';
 import { type SchedulesDeps, scheduleRoutes } from '#src/http/routes/schedules.ts';
-import { type TransparencyDeps, transparencyRoutes } from '#src/http/routes/transparency.ts';
+import { type TransparencyRouteDeps, transparencyRoutes } from '#src/http/routes/transparency.ts';
 import { type StandingDeps, verifyRoutes } from '#src/http/routes/verify.ts';
 import type { ReadsOf } from './deps.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -45,10 +45,10 @@ import { SCHEDULE_SCHEMA_NAMES, SCHEMA_NAMES } from './schema-names.ts';
 export type AppDeps = {
   /** Before all routes. */
   readonly request: PipelineDeps & ReadLimitDeps;
-  readonly execute: ExecuteDeps & DeploymentFacts & McpDeps;
+  readonly execute: ExecuteRouteDeps & DeploymentFacts & McpDeps;
   readonly decisions: DecisionDeps & PolicyDeps & PlanningDeps;
   readonly reads: StandingDeps & SummaryDeps & TrustDeps & ProofPageDeps & ReadsOf<'receipt'>;
-  readonly log: TransparencyDeps & KeyDeps & LibraryDeps;
+  readonly log: TransparencyRouteDeps & KeyDeps & LibraryDeps;
   readonly health: HealthDeps;
   /** Absent: paid schedules are off. */
   readonly schedules?: SchedulesDeps;

@@ -25,7 +25,7 @@ export type Reads = {
 };
 
 /** Where the read models are in the event log; none of these throws. */
-export type Progress = {
+export type ProjectionProgress = {
   /** Of the last event whose rows can be read; null: none, or not known yet. */
   position(): string | null;
   /** Whether they have reached `position`; waits for it up to `timeoutMs`. */
@@ -48,4 +48,6 @@ export type HttpSettings = Deployment & {
 
 export type Settings<K extends keyof HttpSettings> = { readonly settings: Pick<HttpSettings, K> };
 export type ReadsOf<K extends keyof Reads> = { readonly reads: Pick<Reads, K> };
-export type ProgressOf<K extends keyof Progress> = { readonly progress: Pick<Progress, K> };
+export type ProgressOf<K extends keyof ProjectionProgress> = {
+  readonly progress: Pick<ProjectionProgress, K>;
+};

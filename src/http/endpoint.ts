@@ -27,13 +27,13 @@ export type Operation = {
 };
 
 /** `id`: value of the path's parameter; empty if it has none. */
-export type Call = { readonly request: Request; readonly id: string };
+export type EndpointCall = { readonly request: Request; readonly id: string };
 
 export type Endpoint = {
   readonly route: RouteFacts;
   /** null: the interface description leaves the route out. */
   readonly operation: Operation | null;
-  readonly answer: (call: Call) => Response | Promise<Response>;
+  readonly answer: (call: EndpointCall) => Response | Promise<Response>;
   /** What a caller gets who has read too much, where that is not the error body alone. */
   readonly refused?: (request: Request, refusal: Refused<'rate_limited'>) => Response;
 };
@@ -44,7 +44,7 @@ type Answered = Response | Refused | object;
 export function endpoint(
   route: RouteFacts,
   operation: Operation | null,
-  answer: (call: Call) => Promise<Answered> | Response,
+  answer: (call: EndpointCall) => Promise<Answered> | Response,
   refused?: Endpoint['refused'],
 ): Endpoint {
   return {

@@ -3,11 +3,11 @@
 import { FACTORS, LIMITS } from '#src/domain/limits.ts';
 import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { Settings } from '#src/http/deps.ts';
-import type { Call, Endpoint, Operation } from '#src/http/endpoint.ts';
+import type { Endpoint, EndpointCall, Operation } from '#src/http/endpoint.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { TokenBuckets } from '#src/lib/token-bucket.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { contextOf, countedAs, isLoopback, type RequestContext } from './request/request-context.ts';
+import { contextOf, countedAs, isLoopbackClient, type RequestContext } from './request/request-context.ts';
 
 export type ReadLimitDeps = Settings<'readsPerMinute'> & {
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
@@ -48,7 +48,7 @@ export function readLimits({ settings: { readsPerMinute }, clock, executionsInFl
 
   /** Callers on this machine are not counted. */
   function count({ client, headers }: RequestContext): Allowed | TooManyReads {
-    if (isLoopback(client)) return ALLOWED;
+    if (isLoopbackClient(client)) return ALLOWED;
     const { allowed, remaining, waitMs, fullMs } = byClient.take(countedAs(client));
     headers.set('ratelimit-limit', String(burst));
     headers.set('ratelimit-remaining', String(remaining));
@@ -57,7 +57,7 @@ export function readLimits({ settings: { readsPerMinute }, clock, executionsInFl
     return allowed ? ALLOWED : tooMany('Too many reads from this address', waitMs);
   }
 
-  async function refuse(endpoint: Endpoint, call: Call, refusal: TooManyReads): Promise<Response> {
+  async function refuse(endpoint: Endpoint, call: EndpointCall, refusal: TooManyReads): Promise<Response> {
     if (waiting >= WAITING_MAX) contextOf(call.request).headers.set('connection', 'close');
     else {
       waiting += 1;
@@ -67,7 +67,7 @@ export function readLimits({ settings: { readsPerMinute }, clock, executionsInFl
     return endpoint.refused?.(call.request, refusal) ?? refusalAnswer(refusal);
   }
 
-  function answerPaced(endpoint: Endpoint, call: Call): Response | Promise<Response> {
+  function answerPaced(endpoint: Endpoint, call: EndpointCall): Response | Promise<Response> {
     const paced = pace();
     if (!(paced instanceof Promise)) return endpoint.answer(call);
     return paced.then((verdict) =>
@@ -96,7 +96,7 @@ export function readLimits({ settings: { readsPerMinute }, clock, executionsInFl
   };
 }
 
-type AnswerOf = (endpoint: Endpoint, call: Call) => Response | Promise<Response>;
+type AnswerOf = (endpoint: Endpoint, call: EndpointCall) => Response | Promise<Response>;
 
 function withRefusal(operation: Operation, described: string, isPage: boolean): Operation {
   const { errors = {}, pageErrors = [] } = operation;

@@ -37,7 +37,7 @@ export const recordEndpoint = (
 export const isIdOf = (kind: Kind, id: string): boolean => IDS[kind].test(id);
 
 /** Receipts are answered from the log after their retention. */
-export const notFound = (kind: Kind) => {
+export const recordNotFound = (kind: Kind) => {
   const missing = `There is no such ${kind}`;
   return refused(
     `${kind}_not_found`,
@@ -53,8 +53,8 @@ export async function findById<T extends object>(
   find: (id: string) => Promise<T | Refused | null>,
   isFinal?: (found: T) => boolean,
 ): Promise<T | Refused> {
-  if (!isIdOf(kind, id)) return notFound(kind);
-  return findForSure<T, Refused>(progress, () => find(id), notFound(kind), isFinal);
+  if (!isIdOf(kind, id)) return recordNotFound(kind);
+  return findForSure<T, Refused>(progress, () => find(id), recordNotFound(kind), isFinal);
 }
 
 /**

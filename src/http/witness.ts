@@ -8,7 +8,7 @@ import type { LineLogger } from '#src/ports/logger.ts';
 import type { AddCheckpoint, Witness } from '#src/usecases/witness/add-checkpoint.ts';
 import type { Fetch } from './request/pipeline.ts';
 import { readBodyWithin, type Unread } from './request/read-body.ts';
-import { clientAddress, countedAs, isLoopback } from './request/request-context.ts';
+import { clientAddress, countedAs, isLoopbackClient } from './request/request-context.ts';
 
 const CHECKPOINT_PATH = /^\/([0-9a-f]{64})\/checkpoint$/;
 
@@ -21,7 +21,7 @@ export function witnessApp(
   const buckets = new TokenBuckets(clock, { perSecond, burst });
 
   async function answer(request: Request, peerAddress: string): Promise<Response> {
-    const client = clientAddress(peerAddress, request.headers.get('x-forwarded-for'), isLoopback);
+    const client = clientAddress(peerAddress, request.headers.get('x-forwarded-for'), isLoopbackClient);
     const { allowed, waitMs } = buckets.take(countedAs(client));
     if (!allowed)
       return text(429, 'Too many requests from this address.', {

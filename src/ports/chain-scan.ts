@@ -32,7 +32,9 @@ export type Scan = {
 };
 
 /** `state_gone`: the node keeps no state of a block that is this old. */
-export type Balance = { readonly kind: 'known'; readonly amount: bigint } | { readonly kind: 'state_gone' };
+export type ScannedBalance =
+  | { readonly kind: 'known'; readonly amount: bigint }
+  | { readonly kind: 'state_gone' };
 
 export interface ChainScan {
   /** CAIP-2, and the contract in lower case: what is scanned. */
@@ -48,7 +50,7 @@ export interface ChainScan {
   blockOf(transaction: string, signal?: AbortSignalLike): Promise<number | null>;
   scan(request: ScanRequest, signal?: AbortSignalLike): Promise<Scan>;
   /** What the payee has after this block. `payee`: lower case. */
-  balanceOf(payee: string, block: number, signal?: AbortSignalLike): Promise<Balance>;
+  balanceOf(payee: string, block: number, signal?: AbortSignalLike): Promise<ScannedBalance>;
   /** Whether the node answers what a comparison needs. Bounded in time, cached for 10 s, never throws. */
   health(): Promise<ChainHealth>;
 }

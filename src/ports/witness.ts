@@ -33,19 +33,19 @@ export type AddCheckpointRequest = {
 
 export type WitnessAnswer =
   /** 200: signature lines, each with its end; not parsed. */
-  | { readonly is: 'cosigned'; readonly lines: string }
+  | { readonly kind: 'cosigned'; readonly lines: string }
   /** 409: the size of the last checkpoint that the witness has cosigned. */
-  | { readonly is: 'conflict'; readonly size: number }
+  | { readonly kind: 'conflict'; readonly size: number }
   /** Another status: 404 unknown origin, 403 no trusted signature, 422 the proof does not hold, 400, 429, 5xx. */
-  | { readonly is: 'refused'; readonly status: number }
-  | { readonly is: 'failed'; readonly why: WitnessFailure };
+  | { readonly kind: 'refused'; readonly status: number }
+  | { readonly kind: 'failed'; readonly why: WitnessFailure };
 
 export type PublishedCheckpoint =
   /** 200: a signed note; not parsed. */
-  | { readonly is: 'published'; readonly note: string }
+  | { readonly kind: 'published'; readonly note: string }
   /** Another status: 404 it has cosigned none of this log, or publishes none here. */
-  | { readonly is: 'refused'; readonly status: number }
-  | { readonly is: 'failed'; readonly why: WitnessFailure };
+  | { readonly kind: 'refused'; readonly status: number }
+  | { readonly kind: 'failed'; readonly why: WitnessFailure };
 
 /** `malformed`: 409 without a size, or a text that is not UTF-8. `stopped`: `ending` aborted. */
 export type WitnessFailure =

@@ -70,13 +70,17 @@ const TYPES: Readonly<Record<string, readonly string[]>> = {
   'domain/transparency/growth.ts': ['ConsistencyProblem'],
   'domain/receipt/document.ts': ['ReceiptReport'],
   'verify/given.ts': ['Given'],
-  'verify/verifier.ts': ['VerifyOptions', 'ProofReport'],
-  'verify/log.ts': ['VerifiedCheckpoint', 'CheckpointReport', 'ConsistencyReport'],
+  'verify/verifier.ts': [
+    'VerifyOptions',
+    'ProofReport',
+    'VerifiedCheckpoint',
+    'CheckpointReport',
+    'ConsistencyReport',
+  ],
 };
 
 const FUNCTIONS: Readonly<Record<string, readonly string[]>> = {
-  'verify/verifier.ts': ['verifyReceipt', 'verifyProof'],
-  'verify/log.ts': ['verifyCheckpoint', 'verifyConsistency'],
+  'verify/verifier.ts': ['verifyReceipt', 'verifyProof', 'verifyCheckpoint', 'verifyConsistency'],
 };
 
 const CANNOT_VERIFY = `/** The runtime cannot verify signatures, so nothing was checked. \`message\`: for people. */

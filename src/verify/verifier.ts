@@ -1,14 +1,20 @@
 // The importable verifier: checks one receipt, one proof or two checkpoints, with a given key set. It uses no network, no storage and no
 // package. The checks are the same as those of the service, the command line and the pages.
 import { toBase64 } from '#src/domain/encoding.ts';
+import { parsedJson } from '../domain/canonical-json.ts';
 import { type ReceiptReport, verifyDocument } from '../domain/receipt/document.ts';
 import { logOf, payloadOf } from '../domain/receipt/payload.ts';
+import {
+  type Checkpoint,
+  parseCheckpoint,
+  verifySignedCheckpoint as verifyNote,
+} from '../domain/transparency/checkpoint.ts';
+import { type ConsistencyProblem, verifyGrowth } from '../domain/transparency/growth.ts';
 import { type ProofProblem, verifyTlogProof } from '../domain/transparency/tlog-proof.ts';
 import { receiptLeafData } from '../domain/transparency/tree.ts';
-import { disclosureTexts, documentOf, type Given, keysOf, logFacts, proofText } from './given.ts';
+import { disclosureTexts, documentOf, type Given, keySetOf, logFacts, noteText, proofText } from './given.ts';
 import { webPrimitives } from './primitives.ts';
 
-export { verifyCheckpoint, verifyConsistency } from './log.ts';
 export { CannotVerify } from './primitives.ts';
 
 export type VerifyOptions = {
@@ -42,7 +48,7 @@ export type VerifyOptions = {
  */
 export async function verifyReceipt(receipt: Given, options: VerifyOptions): Promise<ReceiptReport> {
   const facts = {
-    keys: keysOf(options),
+    keys: keySetOf(options),
     disclosures: disclosureTexts(options.disclosures),
     log: logFacts(options),
     receiptId: options.receiptId ?? null,
@@ -77,7 +83,7 @@ export async function verifyProof(
   proof: string,
   options: { readonly receipt: Given; readonly keys: Given },
 ): Promise<ProofReport> {
-  const keys = keysOf(options);
+  const keys = keySetOf(options);
   const text = proofText(proof);
   const document = documentOf(options.receipt);
   if (document.kind === null) return { ok: false, problem: 'receipt' };
@@ -89,3 +95,63 @@ export async function verifyProof(
   const { size, origin: name, root, keyId } = verdict.checkpoint;
   return { ok: true, index: verdict.index, size, origin: name, root: toBase64(root), keyId };
 }
+
+/** A checkpoint whose signature verifies. */
+export type VerifiedCheckpoint = {
+  /** The log's name. */
+  readonly origin: string;
+  /** Leaves in the log when it was signed. */
+  readonly size: number;
+  /** Root of the tree of that size: base64 of 32 bytes. */
+  readonly root: string;
+  /** The checkpoint key that signed. */
+  readonly keyId: string;
+};
+
+export type CheckpointReport =
+  | ({ readonly ok: true } & VerifiedCheckpoint)
+  | { readonly ok: false; readonly problem: 'malformed' | 'signature' };
+
+/**
+ * Verifies a checkpoint (C2SP tlog-checkpoint), such as the text of `/log/checkpoint` or the `checkpoint` of an execution
+ * response. `problem`: `malformed` (no checkpoint), `signature` (not signed by a checkpoint key of the key set that is not
+ * compromised). Throws as `verifyReceipt` does.
+ */
+export async function verifyCheckpoint(
+  checkpoint: string,
+  options: { readonly keys: Given },
+): Promise<CheckpointReport> {
+  const keys = keySetOf(options);
+  const note = noteText(checkpoint);
+  if (parseCheckpoint(note) === null) return { ok: false, problem: 'malformed' };
+  const verified = await verifyNote(note, keys, webPrimitives);
+  return verified === null ? { ok: false, problem: 'signature' } : { ok: true, ...shown(verified) };
+}
+
+export type ConsistencyReport =
+  | { readonly ok: true; readonly older: VerifiedCheckpoint; readonly newer: VerifiedCheckpoint }
+  | { readonly ok: false; readonly problem: ConsistencyProblem };
+
+/**
+ * Verifies that the log of the newer checkpoint contains everything that the older one covers, unchanged and in the same
+ * order (RFC 6962 §2.1.2). `proof`: the answer of `/log/consistency?from=&to=` with both sizes, as text or parsed; not
+ * needed if the sizes are equal or the older one is 0. Throws as `verifyReceipt` does.
+ */
+export async function verifyConsistency(
+  claim: { readonly older: string; readonly newer: string; readonly proof?: Given | null },
+  options: { readonly keys: Given },
+): Promise<ConsistencyReport> {
+  const keys = keySetOf(options);
+  const { older, newer, proof = null } = claim;
+  const answer = typeof proof === 'string' ? (parsedJson(proof) ?? {}) : proof;
+  const given = { older: noteText(older), newer: noteText(newer), proof: answer };
+  const verdict = await verifyGrowth(given, keys, webPrimitives);
+  return verdict.ok ? { ok: true, older: shown(verdict.older), newer: shown(verdict.newer) } : verdict;
+}
+
+const shown = ({ origin, size, root, keyId }: Checkpoint): VerifiedCheckpoint => ({
+  origin,
+  size,
+  root: toBase64(root),
+  keyId,
+});

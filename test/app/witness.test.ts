@@ -184,14 +184,14 @@ test('the relay’s own client gets its answers: cosigned, a conflict with the s
     [2, 5],
   ] as const) {
     const answer = await submit(old, size);
-    const lines = answer.is === 'cosigned' ? answer.lines : assert.fail(answer.is);
+    const lines = answer.kind === 'cosigned' ? answer.lines : assert.fail(answer.kind);
     const text = (await own.checkpoint(size)).split('\n\n')[0];
     for (const key of serving.vkeys.map(c2spKeyOf)) assert.ok(c2spCosigned(`${text}\n`, lines, key));
   }
-  assert.deepEqual(await submit(0, 5), { is: 'conflict', size: 5 });
+  assert.deepEqual(await submit(0, 5), { kind: 'conflict', size: 5 });
   const checkpoint = await own.checkpoint(5);
   assert.deepEqual(await client.addCheckpoint({ old: 5, proof: [sha256('x')], checkpoint }), {
-    is: 'refused',
+    kind: 'refused',
     status: 422,
   });
 });

@@ -8,7 +8,7 @@ import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { monitoringQueries, windowStart } from '#projections/monitoring/query.ts';
 import { proofQueries } from '#projections/proof/query.ts';
-import { storeQueries } from '#projections/store-query.ts';
+import { storeQueries } from '#projections/read-models.ts';
 import { trustQueries } from '#projections/trust/query.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { bucketMs, bucketStarts } from '#src/http/routes/monitoring.ts';

@@ -1,7 +1,7 @@
 // Exit code and message of a command that threw.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CannotRun, exitOf, FoundWrong, lastWords, oneLine } from '#src/cli/exit.ts';
+import { CannotRun, errorText, exitOf, FoundWrong, oneLine } from '#src/cli/exit.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 
 describe('a command that threw', () => {
@@ -20,10 +20,10 @@ describe('a command that threw', () => {
       system,
       new Error('query', { cause: system }),
     ])
-      assert.doesNotMatch(lastWords(known), /\n/);
+      assert.doesNotMatch(errorText(known), /\n/);
     const invalid = Object.assign(new TypeError('The "path" argument'), { code: 'ERR_INVALID_ARG_TYPE' });
     for (const defect of [new TypeError('a bug'), new Error('impossible'), invalid])
-      assert.match(lastWords(defect), /\n\s+at /);
+      assert.match(errorText(defect), /\n\s+at /);
   });
 
   test('prints one line, also if the message has several', () => {

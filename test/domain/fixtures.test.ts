@@ -11,10 +11,10 @@ import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import { EVENT_TYPES, EVENTS, type JobEvent } from '#src/domain/events.ts';
 import { absentJob, evolveJob } from '#src/domain/job/state.ts';
 import { eventChain, isReceiptPayload, parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
-import { verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
-import { verifyConsistency } from '#src/domain/transparency/merkle.ts';
+import { verifySignedCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { verifyConsistencyProof } from '#src/domain/transparency/merkle.ts';
 import { parseTlogProof } from '#src/domain/transparency/tlog-proof.ts';
 import { factsOfJob } from '#test/support/given-receipt.ts';
 import { primitives } from '#test/support/primitives.ts';
@@ -150,7 +150,7 @@ for (const [version, fixture, checks] of [
       recorded.filter(({ type }) => type !== 'ReceiptSigned'),
     );
     const log = 'proof' in fixture ? { proof: fixture.proof, now: 0 } : null;
-    const report = await verifyReceipt({ jws, receiptId, jobId, keys, job: facts, log }, primitives);
+    const report = await verifySignedReceipt({ jws, receiptId, jobId, keys, job: facts, log }, primitives);
     const failed = report.checks.filter(({ ok }) => !ok);
     assert.deepEqual([failed, report.checks.length], [[], checks]);
     assert.deepEqual([report.ok, report.receiptId, report.jobId], [true, receiptId, jobId]);
@@ -188,13 +188,17 @@ test('version 1 names no transparency log, version 2 always does, 3 is of unknow
 
 test('a checkpoint of version 1 that a buyer kept is consistent with a later one', async () => {
   const keys = fromJwkSet(logged.jwks) ?? [];
-  const kept = await verifyCheckpoint(logged.consistency.checkpoint, keys, primitives);
-  const later = await verifyCheckpoint(parseTlogProof(logged.proof)?.checkpoint ?? '', keys, primitives);
+  const kept = await verifySignedCheckpoint(logged.consistency.checkpoint, keys, primitives);
+  const later = await verifySignedCheckpoint(
+    parseTlogProof(logged.proof)?.checkpoint ?? '',
+    keys,
+    primitives,
+  );
   assert.ok(kept !== null && later !== null);
   const proof = logged.consistency.proof.map((hash) => new Uint8Array(Buffer.from(hash, 'base64')));
   const claim = { from: kept.size, to: later.size, fromRoot: kept.root, toRoot: later.root, proof };
   assert.deepEqual([claim.from, claim.to], [257, 300]);
-  assert.equal(verifyConsistency(claim), true);
+  assert.equal(verifyConsistencyProof(claim), true);
 });
 
 test('a receipt of version 1 verifies with jose, and its payload is canonical', async () => {

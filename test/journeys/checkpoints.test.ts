@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { logOf } from '#src/domain/receipt/payload.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { type Checkpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { type Checkpoint, verifySignedCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { readFigures } from '#test/support/figures.ts';
 import { primitives } from '#test/support/primitives.ts';
 import { contradictionsOf, sizes } from '#test/support/receipt-log-world.ts';
@@ -42,7 +42,7 @@ describe('the transparency log', () => {
     (await execute(service, { url: world.target.url(`/hook${path}`), idempotencyKey })).body;
 
   async function verified(note: string | null): Promise<Checkpoint> {
-    const checkpoint = note === null ? null : await verifyCheckpoint(note, keys, primitives);
+    const checkpoint = note === null ? null : await verifySignedCheckpoint(note, keys, primitives);
     assert.ok(checkpoint, `signed by a published key: ${note}`);
     return checkpoint;
   }

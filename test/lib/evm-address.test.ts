@@ -1,7 +1,7 @@
 // EIP-55, with the addresses of its own text.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checksummed, checksumOf } from '#src/lib/evm-address.ts';
+import { checksummed, checksumState } from '#src/lib/evm-address.ts';
 
 const EIP_55 = [
   '0x52908400098527886E0F7030069857D2E4169EE7',
@@ -17,7 +17,7 @@ const EIP_55 = [
 test('the checksum of the addresses in EIP-55', () => {
   for (const address of EIP_55) {
     assert.equal(checksummed(address.toLowerCase()), address);
-    assert.equal(checksumOf(address), 'right');
+    assert.equal(checksumState(address), 'right');
   }
 });
 
@@ -25,13 +25,13 @@ test('one digit or the case of one letter differs: the checksum is wrong; letter
   for (const address of EIP_55.slice(4)) {
     const at = address.search(/[A-F]/);
     assert.equal(
-      checksumOf(`${address.slice(0, at)}${address[at]?.toLowerCase()}${address.slice(at + 1)}`),
+      checksumState(`${address.slice(0, at)}${address[at]?.toLowerCase()}${address.slice(at + 1)}`),
       'wrong',
     );
     const last = address.endsWith('1') ? '2' : '1';
-    assert.equal(checksumOf(`${address.slice(0, -1)}${last}`), 'wrong');
-    assert.equal(checksumOf(address.toLowerCase()), 'absent');
-    assert.equal(checksumOf(`0x${address.slice(2).toUpperCase()}`), 'absent');
+    assert.equal(checksumState(`${address.slice(0, -1)}${last}`), 'wrong');
+    assert.equal(checksumState(address.toLowerCase()), 'absent');
+    assert.equal(checksumState(`0x${address.slice(2).toUpperCase()}`), 'absent');
   }
-  assert.equal(checksumOf(`0x${'1'.repeat(40)}`), 'right');
+  assert.equal(checksumState(`0x${'1'.repeat(40)}`), 'right');
 });

@@ -8,7 +8,7 @@ import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes } from '#projections/rows.ts';
 import { projectTransparency } from '#projections/transparency/project.ts';
 import { concatBytes, fromBase64 } from '#src/domain/encoding.ts';
-import { verifyConsistency } from '#src/domain/transparency/merkle.ts';
+import { verifyConsistencyProof } from '#src/domain/transparency/merkle.ts';
 import { consistencyProof, type ReadTile, treeReader } from '#src/domain/transparency/tiles.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { checkpointSigned, keyActivated } from '#test/support/given-events.ts';
@@ -61,7 +61,7 @@ describe('a history against an older checkpoint', () => {
   async function consistent(tree: Awaited<ReturnType<typeof treeOf>>): Promise<boolean> {
     const { size: from, root: fromRoot } = await kept;
     const proof = await consistencyProof(tree.reader, from, tree.size);
-    return verifyConsistency({ from, to: tree.size, fromRoot, toRoot: await tree.root(), proof });
+    return verifyConsistencyProof({ from, to: tree.size, fromRoot, toRoot: await tree.root(), proof });
   }
 
   test('the same tree after it has grown is consistent', async () => {

@@ -53,16 +53,16 @@ class Memory implements WitnessStore {
 const STATUS = { malformed: 400, unknown_log: 404, not_signed: 403, unprocessable: 422 } as const;
 
 const answerTo = (outcome: AddCheckpoint): WitnessAnswer => {
-  if (outcome.kind === 'cosigned') return { is: 'cosigned', lines: outcome.lines };
-  if (outcome.kind === 'conflict') return { is: 'conflict', size: outcome.size };
-  return { is: 'refused', status: STATUS[outcome.kind] };
+  if (outcome.kind === 'cosigned') return { kind: 'cosigned', lines: outcome.lines };
+  if (outcome.kind === 'conflict') return { kind: 'conflict', size: outcome.size };
+  return { kind: 'refused', status: STATUS[outcome.kind] };
 };
 
 const submissionText = ({ old, proof, checkpoint }: AddCheckpointRequest): string =>
   `${[`old ${old}`, ...proof.map(toBase64)].join('\n')}\n\n${checkpoint}`;
 
-const FAILED = { is: 'failed', why: 'timeout' } as const;
-const STOPPED = { is: 'failed', why: 'stopped' } as const;
+const FAILED = { kind: 'failed', why: 'timeout' } as const;
+const STOPPED = { kind: 'failed', why: 'stopped' } as const;
 
 /** All witnesses of a deployment. */
 export class Cosigners {
@@ -138,7 +138,7 @@ export class Cosigners {
         unlessEnding(ending, () =>
           this.#call<PublishedCheckpoint>(host, null, async () => {
             const note = await witness.findCheckpoint(toHex(sha256(utf8(origin))));
-            return note === null ? { is: 'refused', status: 404 } : { is: 'published', note };
+            return note === null ? { kind: 'refused', status: 404 } : { kind: 'published', note };
           }),
         ),
     }));

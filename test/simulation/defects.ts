@@ -406,8 +406,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         'src/domain/transparency/checkpoint.ts',
-        "  return { next: rows.size === last.size ? 'rest' : 'sign' };\n",
-        "  return { next: rows.size < last.size ? 'rest' : 'sign' };\n",
+        "  return { kind: rows.size === last.size ? 'rest' : 'sign' };\n",
+        "  return { kind: rows.size < last.size ? 'rest' : 'sign' };\n",
       ),
     ],
   },
@@ -471,7 +471,7 @@ export const DEFECTS: readonly Defect[] = [
       ),
       at(
         'src/usecases/transparency/witness-evidence.ts',
-        "known.record({ is: 'witness_claims', claims })",
+        "known.record({ kind: 'witness_claims', claims })",
         'void claims',
       ),
     ],

@@ -4,7 +4,7 @@
 import type { KeyStore } from '#src/ports/key-store.ts';
 import { beginPaymentRefund, cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
 import { completeRefunds } from '#src/usecases/payments/complete-refund.ts';
-import { openPayments } from '#src/usecases/payments/list-payments.ts';
+import { openPaymentRows } from '#src/usecases/payments/list-payments.ts';
 import { readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { rotateKeys } from '#src/usecases/signing-keys/change-keys.ts';
 import { type Chain, PAYEE } from './chain.ts';
@@ -36,7 +36,7 @@ export type Office = {
 export async function refundDue(office: Office, random: Random, isLast: boolean): Promise<void> {
   const { chain, scheduler, trace } = office;
   const due = await command(office, random, async ({ log, host, payments, findTransfers }) => {
-    const rows = openPayments(await readLedger(log), host.clock.now());
+    const rows = openPaymentRows(await readLedger(log), host.clock.now());
     const begun: { readonly id: string; readonly payer: string; readonly amount: string }[] = [];
     for (const { id, state } of rows) {
       const isDue =

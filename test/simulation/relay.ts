@@ -2,7 +2,7 @@
 // over simulated ports. A process that is ended leaves nothing; one that is stopped ends in order.
 
 import { Projector } from '#projections/projector.ts';
-import { readModels, unavailable } from '#projections/read-models.ts';
+import { readModels, readModelsUnavailable } from '#projections/read-models.ts';
 import { withTree } from '#projections/with-tree.ts';
 import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
@@ -35,8 +35,8 @@ import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { RECENT_MS } from '#src/usecases/reconciliation/judge-open.ts';
 import { chainReconciler } from '#src/usecases/reconciliation/reconciler.ts';
 import { type Bought, type Buyer, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
-import { type Cancelled, cancelSchedule } from '#src/usecases/schedules/end-run.ts';
-import { notFound, type Quote, quoteRun, quoteSchedule } from '#src/usecases/schedules/quote.ts';
+import { type CancelledSchedule, cancelSchedule } from '#src/usecases/schedules/end-run.ts';
+import { type Quote, quoteRun, quoteSchedule, scheduleNotFound } from '#src/usecases/schedules/quote.ts';
 import { type RunnerDeps, ScheduleRunner } from '#src/usecases/schedules/runner.ts';
 import { SharedClock } from '#src/usecases/schedules/shared-clock.ts';
 import { activeKeys } from '#src/usecases/signing-keys/active-keys.ts';
@@ -101,7 +101,7 @@ export type Schedules = {
   quote(order: ScheduleRequest | string): Promise<Quote | Refused>;
   create(request: ScheduleRequest, buyer: Buyer): Promise<Bought | Refused>;
   fund(scheduleId: string, buyer: Buyer): Promise<Bought | Refused>;
-  cancel(scheduleId: string, token: string): Promise<Cancelled | Refused>;
+  cancel(scheduleId: string, token: string): Promise<CancelledSchedule | Refused>;
 };
 
 /** With quotas of targets. */
@@ -185,7 +185,7 @@ function openSchedules(
     async quote(order) {
       if (typeof order !== 'string') return quoteSchedule(deps, order);
       const { state } = await orLogFault(load(deps, SCHEDULE, order), 'repeat the request.');
-      if (state.status === 'absent') return notFound();
+      if (state.status === 'absent') return scheduleNotFound();
       const { defined, status, next } = state;
       return quoteRun(deps, {
         ...defined,
@@ -277,7 +277,8 @@ async function open(
     exclusive,
     recordIsWhole,
     async candidates(alone) {
-      if (alone && projector.stoppedAt() === null && !(await projector.reachedHead())) throw unavailable();
+      if (alone && projector.stoppedAt() === null && !(await projector.reachedHead()))
+        throw readModelsUnavailable();
       return models.monitoring.recoveryCandidates(CANDIDATES_MAX);
     },
   });

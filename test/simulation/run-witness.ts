@@ -9,8 +9,8 @@ import { absentSchedule, type DefinedSchedule, evolveSchedule } from '#src/domai
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import { UnchargedLimit } from '#src/usecases/execution/uncharged-limit.ts';
-import { openPayments } from '#src/usecases/payments/list-payments.ts';
-import { KeySweep } from '#src/usecases/schedules/key-sweep.ts';
+import { openPaymentRows } from '#src/usecases/payments/list-payments.ts';
+import { KeySweep } from '#src/usecases/schedules/runner.ts';
 import { EPOCH, Host } from './host.ts';
 import type { Order } from './orders.ts';
 import { Random } from './random.ts';
@@ -365,7 +365,7 @@ export class RunWitness {
       paidJobs.set(paymentStream, jobId);
     }
     if (!isPaid || isReturned || ledger === null || job.status !== 'absent') return;
-    const listed = openPayments(ledger, Number.MAX_SAFE_INTEGER).find(({ id }) => id === paymentStream);
+    const listed = openPaymentRows(ledger, Number.MAX_SAFE_INTEGER).find(({ id }) => id === paymentStream);
     if (listed === undefined || !['unserved', 'refundable', 'refunding'].includes(listed.state))
       witness.violated(
         'charged_for_run',

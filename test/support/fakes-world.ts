@@ -6,7 +6,7 @@ import type { Target } from '#src/domain/destination/url.ts';
 import type { StartFacts } from '#src/domain/job/commands.ts';
 import { placesOf } from '#src/domain/places.ts';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
-import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { OutboundRequest } from '#src/ports/outbound.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
@@ -156,7 +156,7 @@ export async function audited(it: Pick<World, 'log' | 'key'>, jobId = JOB_ID): P
   const { jws, receiptId } = state.receipt;
   const chained = events.filter(({ type }) => type !== 'ReceiptSigned');
   const job = factsOfJob(state, chained);
-  return verifyReceipt({ jws, receiptId, jobId, keys: [it.key.record], job, log: null }, primitives);
+  return verifySignedReceipt({ jws, receiptId, jobId, keys: [it.key.record], job, log: null }, primitives);
 }
 
 export async function given(

@@ -1,7 +1,7 @@
 // What the tests of a payment's collection share: a payment met half-way, and what an answer comes to.
 
 import assert from 'node:assert/strict';
-import type { Statement } from '#src/domain/payment/resolve.ts';
+import type { OperatorStatement } from '#src/domain/payment/resolve.ts';
 import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import { Fault, type Refused } from '#src/domain/refusal.ts';
 import type { Execution } from '#src/usecases/execution/execution-call.ts';
@@ -73,7 +73,7 @@ export async function meets(...events: Parameters<typeof given>[2][]) {
 export async function stateByHand(
   deps: JournalDeps,
   id: string,
-  verdict: Statement['verdict'],
+  verdict: OperatorStatement['verdict'],
 ): Promise<void> {
   const chain: ResolveChain = {
     lookUp: async () => ({ outcome: 'unavailable' }),

@@ -10,7 +10,7 @@ import { healthReport } from '#src/domain/monitoring/health.ts';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { ALLOWED, refused } from '#src/domain/refusal.ts';
 import { type App, type AppDeps, createApp } from '#src/http/app.ts';
-import type { HttpSettings, Progress, Reads, ReceiptFound } from '#src/http/deps.ts';
+import type { HttpSettings, ProjectionProgress, Reads, ReceiptFound } from '#src/http/deps.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 import type { Guided, GuidedInput } from '#src/usecases/execution/execute-guided-webhook.ts';
@@ -317,7 +317,7 @@ type AllDeps = AppDeps['request'] &
 export type HttpWorld = Omit<AllDeps, 'settings' | 'reads' | 'progress'> & {
   readonly settings: HttpSettings;
   readonly reads: Reads;
-  readonly progress: Progress;
+  readonly progress: ProjectionProgress;
   readonly schedules?: AppDeps['schedules'];
 };
 
@@ -349,7 +349,7 @@ const unseen: HttpWorld['operators'] = {
 type Changes = Omit<Partial<HttpWorld>, 'settings' | 'reads' | 'progress'> & {
   readonly settings?: Partial<HttpSettings>;
   readonly reads?: Partial<Reads>;
-  readonly progress?: Partial<Progress>;
+  readonly progress?: Partial<ProjectionProgress>;
 };
 
 /** One job with its receipt, one proof, and everything in order. */

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import { markUsed, pruneGenerations, retire } from '#projections/generations.ts';
-import type { ReadModel, Row } from '#projections/model.ts';
+import type { ModelRow, ReadModel } from '#projections/model.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, rowsOf } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
@@ -31,7 +31,7 @@ const job = (seed: number) => jobAppends({ ...PLAN, seed });
 /** The models of another release: its job rows have another mode. */
 const OTHER_RELEASE: readonly ReadModel[] = READ_MODELS.map((model) => {
   if (model.name !== 'job') return model;
-  const marked = (row: Row | null) => row && { ...row, mode: 'of the other release' };
+  const marked = (row: ModelRow | null) => row && { ...row, mode: 'of the other release' };
   const change: ReadModel['project'] = (...given) =>
     model.project(...given).map((one) => ({ ...one, apply: (row) => marked(one.apply(row)) }));
   return { ...model, version: model.version + 1, project: change };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { makePurge, purgeOnce } from '#projections/purge.ts';
-import { storeQueries } from '#projections/store-query.ts';
+import { storeQueries } from '#projections/read-models.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import { collectingLogger } from './fakes.ts';

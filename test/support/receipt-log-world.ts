@@ -2,7 +2,7 @@
 
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { parseCheckpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { parseCheckpoint, verifySignedCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { appendLeaf, EMPTY_TREE, leafData } from '#src/domain/transparency/tree.ts';
 import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
@@ -155,7 +155,7 @@ export async function contradictionsOf(
     const data = event && leafData(event);
     if (data !== null) leaves.push(data);
     if (event?.type !== 'CheckpointSigned') continue;
-    const signed = await verifyCheckpoint(event.data.note, keys, primitives);
+    const signed = await verifySignedCheckpoint(event.data.note, keys, primitives);
     if (signed?.origin !== origin) found.push(`${recorded.revision} is not signed`);
     if (Number(event.data.size) <= size) found.push(`${recorded.revision} does not grow`);
     size = Number(event.data.size);

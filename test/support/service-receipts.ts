@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
 import { isReceiptPayload, parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import { primitives } from './primitives.ts';
 
@@ -57,7 +57,7 @@ export async function assertVerifiesOffline(jws: string, jwks: unknown): Promise
   const keys = fromJwkSet(jwks);
   assert.ok(keys);
   const facts = { jws, receiptId: null, jobId: null, keys, job: null, log: null };
-  const { ok, signatureVerified, checks } = await verifyReceipt(facts, primitives);
+  const { ok, signatureVerified, checks } = await verifySignedReceipt(facts, primitives);
   assert.deepEqual(
     checks.map((check) => [check.name, check.ok]),
     RECEIPT_CHECKS.map((name) => [name, true]),

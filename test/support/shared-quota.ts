@@ -1,5 +1,5 @@
 // Quotas of several processes: each has its own pool on one PostgreSQL, and records its log messages.
-import { type Db, type PostgresQuotaOptions, postgresQuota } from '#src/adapters/quota/postgres.ts';
+import { type PostgresQuotaOptions, postgresQuota, type QuotaDb } from '#src/adapters/quota/postgres.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
 import type { Quota } from '#src/ports/quota.ts';
@@ -8,7 +8,7 @@ import { loggerOver } from '#src/usecases/process/condition.ts';
 export type SharedQuota = Quota & {
   /** Log messages, in order. */
   readonly messages: readonly string[];
-  readonly open: () => Promise<Db>;
+  readonly open: () => Promise<QuotaDb>;
   end(): Promise<void>;
 };
 
@@ -30,7 +30,7 @@ export async function sharedQuota(url: string, patience: Patience = PATIENT): Pr
   };
 }
 
-export async function quotaOver(open: () => Promise<Db>, patience: Patience): Promise<SharedQuota> {
+export async function quotaOver(open: () => Promise<QuotaDb>, patience: Patience): Promise<SharedQuota> {
   const messages: string[] = [];
   const ending = new AbortController();
   const quota = await postgresQuota({

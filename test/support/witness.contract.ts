@@ -25,48 +25,51 @@ const SIZE = { 'content-type': 'text/x.tlog.size' };
 
 /** What a witness writes, and the answer. */
 const ANSWERS: Readonly<Record<string, readonly [(response: ServerResponse) => unknown, WitnessAnswer]>> = {
-  '200 are lines, not parsed': [(to) => to.end(LINE), { is: 'cosigned', lines: LINE }],
-  '200 with any text': [(to) => to.end('<html>'), { is: 'cosigned', lines: '<html>' }],
-  '200 that is not UTF-8': [(to) => to.end(Buffer.of(0xff)), { is: 'failed', why: 'malformed' }],
-  '409 is a size': [(to) => to.writeHead(409, SIZE).end('17\n'), { is: 'conflict', size: 17 }],
-  '409 of another type': [(to) => to.writeHead(409).end('17\n'), { is: 'failed', why: 'malformed' }],
-  '409 without a number': [(to) => to.writeHead(409, SIZE).end('1e3\n'), { is: 'failed', why: 'malformed' }],
+  '200 are lines, not parsed': [(to) => to.end(LINE), { kind: 'cosigned', lines: LINE }],
+  '200 with any text': [(to) => to.end('<html>'), { kind: 'cosigned', lines: '<html>' }],
+  '200 that is not UTF-8': [(to) => to.end(Buffer.of(0xff)), { kind: 'failed', why: 'malformed' }],
+  '409 is a size': [(to) => to.writeHead(409, SIZE).end('17\n'), { kind: 'conflict', size: 17 }],
+  '409 of another type': [(to) => to.writeHead(409).end('17\n'), { kind: 'failed', why: 'malformed' }],
+  '409 without a number': [
+    (to) => to.writeHead(409, SIZE).end('1e3\n'),
+    { kind: 'failed', why: 'malformed' },
+  ],
   '409 with more than a double counts': [
     (to) => to.writeHead(409, SIZE).end('9999999999999999\n'),
-    { is: 'failed', why: 'malformed' },
+    { kind: 'failed', why: 'malformed' },
   ],
-  '403': [(to) => to.writeHead(403).end(), { is: 'refused', status: 403 }],
-  '404': [(to) => to.writeHead(404).end('who?'), { is: 'refused', status: 404 }],
-  '422': [(to) => to.writeHead(422).end(), { is: 'refused', status: 422 }],
-  '503': [(to) => to.writeHead(503).end(), { is: 'refused', status: 503 }],
+  '403': [(to) => to.writeHead(403).end(), { kind: 'refused', status: 403 }],
+  '404': [(to) => to.writeHead(404).end('who?'), { kind: 'refused', status: 404 }],
+  '422': [(to) => to.writeHead(422).end(), { kind: 'refused', status: 422 }],
+  '503': [(to) => to.writeHead(503).end(), { kind: 'refused', status: 503 }],
   'a redirect is not followed': [
     (to) => to.writeHead(307, { location: '/elsewhere' }).end(),
-    { is: 'failed', why: 'redirected' },
+    { kind: 'failed', why: 'redirected' },
   ],
   'a gigabyte': [
     (to) => {
       to.writeHead(200, { 'content-length': String(2 ** 30) });
       to.write(Buffer.alloc(64 * 1024));
     },
-    { is: 'failed', why: 'oversized' },
+    { kind: 'failed', why: 'oversized' },
   ],
   'a body that never ends, a byte at a time': [
     (to) => {
       const more = () => to.destroyed || (to.write(Buffer.alloc(1024)) && setImmediate(more));
       more();
     },
-    { is: 'failed', why: 'oversized' },
+    { kind: 'failed', why: 'oversized' },
   ],
   'a gzip bomb: it is not unpacked': [
     (to) => to.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(8 * 2 ** 20))),
-    { is: 'failed', why: 'malformed' },
+    { kind: 'failed', why: 'malformed' },
   ],
   'a connection that is closed in the body': [
     (to) => {
       to.writeHead(200, { 'content-length': '100' });
       to.write('— ', () => to.destroy());
     },
-    { is: 'failed', why: 'cut_off' },
+    { kind: 'failed', why: 'cut_off' },
   ],
 };
 
@@ -90,15 +93,15 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
     const PUBLISHED: Readonly<
       Record<string, readonly [(response: ServerResponse) => unknown, PublishedCheckpoint]>
     > = {
-      '200 is a note, not parsed': [(to) => to.end('any text'), { is: 'published', note: 'any text' }],
-      '200 that is not UTF-8': [(to) => to.end(Buffer.of(0xff)), { is: 'failed', why: 'malformed' }],
-      '404': [(to) => to.writeHead(404).end('none'), { is: 'refused', status: 404 }],
-      '409': [(to) => to.writeHead(409, SIZE).end('17\n'), { is: 'refused', status: 409 }],
+      '200 is a note, not parsed': [(to) => to.end('any text'), { kind: 'published', note: 'any text' }],
+      '200 that is not UTF-8': [(to) => to.end(Buffer.of(0xff)), { kind: 'failed', why: 'malformed' }],
+      '404': [(to) => to.writeHead(404).end('none'), { kind: 'refused', status: 404 }],
+      '409': [(to) => to.writeHead(409, SIZE).end('17\n'), { kind: 'refused', status: 409 }],
       'a redirect is not followed': [
         (to) => to.writeHead(302, { location: '/elsewhere' }).end(),
-        { is: 'failed', why: 'redirected' },
+        { kind: 'failed', why: 'redirected' },
       ],
-      'more than 16 KiB': [(to) => to.end(Buffer.alloc(16 * 1024 + 1)), { is: 'failed', why: 'oversized' }],
+      'more than 16 KiB': [(to) => to.end(Buffer.alloc(16 * 1024 + 1)), { kind: 'failed', why: 'oversized' }],
     };
     for (const [title, [write, expected]] of Object.entries(PUBLISHED))
       test(`a published checkpoint, ${title}`, async () => {
@@ -119,7 +122,7 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
       const server = await loopbackServer(() => undefined);
       await server.down();
       assert.deepEqual(await witness(server.url).addCheckpoint(submission), {
-        is: 'failed',
+        kind: 'failed',
         why: 'unreachable',
       });
     });
@@ -132,10 +135,10 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
       const slow = witness(server.url).addCheckpoint(submission);
       const slowToo = witness(server.url).checkpoint('log.example');
       setTimeout(() => ending.abort(), 50);
-      assert.deepEqual(await stopped, { is: 'failed', why: 'stopped' });
-      assert.deepEqual(await slow, { is: 'failed', why: 'timeout' });
+      assert.deepEqual(await stopped, { kind: 'failed', why: 'stopped' });
+      assert.deepEqual(await slow, { kind: 'failed', why: 'timeout' });
       assert.ok(performance.now() - begun > WITNESS_LIMITS.timeoutMs - 50);
-      assert.deepEqual(await slowToo, { is: 'failed', why: 'timeout' });
+      assert.deepEqual(await slowToo, { kind: 'failed', why: 'timeout' });
     });
 
     test('one that drips, a byte a second: after 5 s, whatever has arrived', async () => {
@@ -144,7 +147,10 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
         response.on('close', () => clearInterval(drip));
         response.write('— ');
       });
-      assert.deepEqual(await witness(server.url).addCheckpoint(submission), { is: 'failed', why: 'timeout' });
+      assert.deepEqual(await witness(server.url).addCheckpoint(submission), {
+        kind: 'failed',
+        why: 'timeout',
+      });
     });
 
     test('one that switches protocols', async () => {
@@ -155,7 +161,7 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
       const asked = witness(server.url);
       // More than the connections to one witness: none of them is held.
       for (const answer of await Promise.all([0, 1, 2].map(() => asked.addCheckpoint(submission))))
-        assert.equal(answer.is, 'failed');
+        assert.equal(answer.kind, 'failed');
     });
 
     test('a witness of the standard takes what is submitted, below any prefix, on one connection', async () => {
@@ -177,14 +183,14 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
         while (log.tree().size < size) await log.append(Buffer.from(`leaf ${log.tree().size}`));
         const proof = await log.consistency(old, size);
         const answer = await asked.addCheckpoint({ old, proof, checkpoint: await log.checkpoint() });
-        assert.equal(answer.is, 'cosigned', `${old} to ${size}: ${JSON.stringify(answer)}`);
+        assert.equal(answer.kind, 'cosigned', `${old} to ${size}: ${JSON.stringify(answer)}`);
       }
       const behind = { old: 8, proof: [], checkpoint: await log.checkpoint() };
-      assert.deepEqual(await asked.addCheckpoint(behind), { is: 'conflict', size: 13 });
+      assert.deepEqual(await asked.addCheckpoint(behind), { kind: 'conflict', size: 13 });
       const published = await asked.checkpoint('relay.example/receipts');
-      assert.ok(published.is === 'published');
+      assert.ok(published.kind === 'published');
       assert.ok(published.note.startsWith(await log.checkpoint()), 'and the cosignature');
-      assert.deepEqual(await asked.checkpoint('other.example/receipts'), { is: 'refused', status: 404 });
+      assert.deepEqual(await asked.checkpoint('other.example/receipts'), { kind: 'refused', status: 404 });
       assert.equal(connections.size, 1);
     });
   });

@@ -30,14 +30,14 @@ export const submitted = ({ old, proof, checkpoint }: AddCheckpointRequest): str
   [`old ${old}`, ...proof.map((hash) => Buffer.from(hash).toString('base64')), '', checkpoint].join('\n');
 
 const answerTo = ({ status, body }: C2spAnswer): WitnessAnswer => {
-  if (status === 200) return { is: 'cosigned', lines: body };
-  return status === 409 ? { is: 'conflict', size: Number(body) } : { is: 'refused', status };
+  if (status === 200) return { kind: 'cosigned', lines: body };
+  return status === 409 ? { kind: 'conflict', size: Number(body) } : { kind: 'refused', status };
 };
 
 const pathOf = (origin: string): string => `${createHash('sha256').update(origin).digest('hex')}/checkpoint`;
 
 const publishedAs = ({ status, body }: C2spAnswer): PublishedCheckpoint =>
-  status === 200 ? { is: 'published', note: body } : { is: 'refused', status };
+  status === 200 ? { kind: 'published', note: body } : { kind: 'refused', status };
 
 /** A witness as the relay reaches it. `lie`: what it answers instead; null: the truth again. */
 export type ReachedWitness = {

@@ -17,15 +17,15 @@ export class AttemptFailed extends Error {
   }
 }
 
-export type Failure = Pick<AttemptFailed, 'category' | 'reason'>;
+export type AttemptFailure = Pick<AttemptFailed, 'category' | 'reason'>;
 
-export const invalid = (reason: FailureReason = 'malformed_response') =>
+export const invalidResponse = (reason: FailureReason = 'malformed_response') =>
   new AttemptFailed('protocol_error', reason);
 export const timedOut = () => new AttemptFailed('timeout', 'timed_out');
 export const notPermitted = () => new AttemptFailed('target_refused', 'not_permitted');
 
 /** An error of the language, which no network and no peer causes. */
-export const isDefect = (error: unknown): boolean =>
+export const isLanguageError = (error: unknown): boolean =>
   error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -88,7 +88,7 @@ function rounded(ms: number): number {
 }
 
 /** `failure` null: a complete 2xx response. */
-export function reportOf(attempt: Attempt, failure: Failure | null): AttemptReport {
+export function reportOf(attempt: Attempt, failure: AttemptFailure | null): AttemptReport {
   const { body, kept, timings, lap, total, isOver, ...known } = attempt;
   return {
     ...known,

@@ -1,5 +1,5 @@
 // What is between the chunks of a body (RFC 9112 §7.1), byte by byte: a target may send chunks of one byte.
-import { invalid } from './attempt.ts';
+import { invalidResponse } from './attempt.ts';
 
 const LF = 0x0a;
 const CR = 0x0d;
@@ -26,9 +26,9 @@ export class ChunkFraming {
       } else if (part === 'blanks') part = this.#afterSize(byte);
       else if (part === 'extension') {
         if (byte === CR) part = 'lf';
-        else if (byte !== 0x09 && (byte < 0x20 || byte === 0x7f)) throw invalid();
+        else if (byte !== 0x09 && (byte < 0x20 || byte === 0x7f)) throw invalidResponse();
       } else {
-        if (byte !== (part === 'chunk-cr' ? CR : LF)) throw invalid();
+        if (byte !== (part === 'chunk-cr' ? CR : LF)) throw invalidResponse();
         if (part === 'lf') {
           this.#part = 'chunk-cr';
           return at + 1;
@@ -42,17 +42,17 @@ export class ChunkFraming {
   }
 
   #addDigit(digit: number): void {
-    if (++this.#digits > SIZE_DIGITS_MAX) throw invalid();
+    if (++this.#digits > SIZE_DIGITS_MAX) throw invalidResponse();
     this.size = this.size * 16 + digit;
   }
 
   /** `byte`: the first one after the digits of a size, or after blanks that follow them. */
   #afterSize(byte: number): Part {
-    if (this.#digits === 0) throw invalid();
+    if (this.#digits === 0) throw invalidResponse();
     if (byte === CR) return 'lf';
     if (byte === 0x3b) return 'extension';
     if (byte === 0x20 || byte === 0x09) return 'blanks';
-    throw invalid();
+    throw invalidResponse();
   }
 }
 

@@ -15,7 +15,7 @@ import type { Dial } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import { sha256, toHex } from '#src/domain/encoding.ts';
 import { describeAddress } from './addresses.ts';
-import { type Attempt, AttemptFailed, isDefect, notPermitted } from './attempt.ts';
+import { type Attempt, AttemptFailed, isLanguageError, notPermitted } from './attempt.ts';
 import { connectFailure } from './failure.ts';
 import type { ReadTurns } from './read-turns.ts';
 import { connectTcp, TcpStream } from './tcp-stream.ts';
@@ -80,7 +80,7 @@ export function openConnection(
   });
   const ready = new Promise<void>((resolve, reject) => {
     const fail = (error: unknown) => {
-      const isOutcome = !(error instanceof AttemptFailed || isDefect(error));
+      const isOutcome = !(error instanceof AttemptFailed || isLanguageError(error));
       reject(isOutcome ? connectFailure(error, attempt.phase, rejected) : error);
     };
     // An error thrown in a listener would end the process.

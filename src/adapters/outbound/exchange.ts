@@ -5,7 +5,7 @@ import { isHeader } from '../../domain/destination/headers.ts';
 import { isSuccess, retryAfterMs } from '../../domain/job/retry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { OutboundRequest } from '../../ports/outbound.ts';
-import { type Attempt, AttemptFailed, invalid, isDefect } from './attempt.ts';
+import { type Attempt, AttemptFailed, invalidResponse, isLanguageError } from './attempt.ts';
 import { BodyCopy } from './body-copy.ts';
 import { BodyHash } from './body-hash.ts';
 import type { Connection } from './connection.ts';
@@ -36,13 +36,13 @@ export function exchange(
     const reader = new ResponseReader({
       head(head) {
         // A server may refuse a request that it has not read to its end (RFC 9112 9.5), but not have carried it out.
-        if (isUnsent && isSuccess(head.status)) throw invalid('response_before_request');
+        if (isUnsent && isSuccess(head.status)) throw invalidResponse('response_before_request');
         attempt.sent = 'yes';
         attempt.timings.ttfbMs ??= attempt.lap();
         if (head.status >= 200) readHead(head, attempt, now(), kept);
         else if (head.status === 101) {
           attempt.status = head.status;
-          throw invalid('protocol_switched');
+          throw invalidResponse('protocol_switched');
         }
       },
       body(block, start, end) {
@@ -69,7 +69,7 @@ export function exchange(
     };
     socket.on('data', (block: Buffer) => {
       // It arrived before the request was written, so it does not answer it.
-      if (stream.intake.passedOn <= before) fail(invalid('response_before_request'));
+      if (stream.intake.passedOn <= before) fail(invalidResponse('response_before_request'));
       else if (early !== null) early.push(block);
       else if (attempt.phase !== 'body' && stream.writableLength > 0) {
         early = [block];
@@ -141,4 +141,4 @@ function keepBody(attempt: Attempt, block: Buffer, start: number, end: number): 
 
 /** A defect of this program is returned as it is. */
 const failureOf = (error: unknown): unknown =>
-  error instanceof AttemptFailed || isDefect(error) ? error : exchangeFailure(error);
+  error instanceof AttemptFailed || isLanguageError(error) ? error : exchangeFailure(error);

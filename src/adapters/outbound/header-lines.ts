@@ -1,6 +1,6 @@
 // The header lines of one response head, or the lines of its trailers.
 import { isHeaderName } from '../../domain/destination/headers.ts';
-import { invalid } from './attempt.ts';
+import { invalidResponse } from './attempt.ts';
 
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** The headers that say where the body ends. */
@@ -21,20 +21,21 @@ export class HeaderLines {
   #read(line: string): void {
     const colon = line.indexOf(':');
     const [name, value] = [line.slice(0, Math.max(0, colon)), line.slice(colon + 1)];
-    if (!isHeaderName(name) || !VALUE.test(value)) throw invalid();
+    if (!isHeaderName(name) || !VALUE.test(value)) throw invalidResponse();
     this.#set(name.toLowerCase(), withoutBlanks(value));
   }
 
   #set(name: string, value: string): void {
     const isKept = !this.headers.has(name);
     if (isKept) this.headers.set(name, value);
-    else if (FRAMING.includes(name)) throw invalid();
+    else if (FRAMING.includes(name)) throw invalidResponse();
     this.#last = { name, isKept };
   }
 
   /** Replaces the fold by a blank (RFC 9112 §5.2), except where two readers could find two ends of the body. */
   #fold(line: string): void {
-    if (this.#last === null || FRAMING.includes(this.#last.name) || !VALUE.test(line)) throw invalid();
+    if (this.#last === null || FRAMING.includes(this.#last.name) || !VALUE.test(line))
+      throw invalidResponse();
     const { name, isKept } = this.#last;
     const [begun, rest] = [this.headers.get(name) ?? '', withoutBlanks(line)];
     if (isKept) this.headers.set(name, begun === '' || rest === '' ? begun + rest : `${begun} ${rest}`);

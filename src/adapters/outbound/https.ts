@@ -10,7 +10,7 @@ import type { Resolution, Resolver } from '../../ports/resolver.ts';
 import {
   type Attempt,
   AttemptFailed,
-  type Failure,
+  type AttemptFailure,
   newAttempt,
   notPermitted,
   reportOf,
@@ -52,7 +52,7 @@ async function run(
   turns: ReadTurns,
   request: OutboundRequest,
   attempt: Attempt,
-): Promise<Failure | null> {
+): Promise<AttemptFailure | null> {
   let connection: Connection | null = null;
   let over = false;
   const assertTimeLeft = () => {

@@ -2,8 +2,8 @@
 // something waits.
 import type { Socket } from 'node:net';
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
-import { invalid, timedOut } from './attempt.ts';
-import { BYTES_PER_READ, type ReadTurns, type Source } from './read-turns.ts';
+import { invalidResponse, timedOut } from './attempt.ts';
+import { BYTES_PER_READ, type ReadSource, type ReadTurns } from './read-turns.ts';
 
 /**
  * A body of 64 KiB in chunks of one byte has 384 KiB. Beyond this a response is mostly framing, which costs this process
@@ -16,7 +16,7 @@ const READ_COST = 512;
 const EAGER_READS = 32;
 const COLLECT_MS = 25;
 
-export class Intake implements Source {
+export class Intake implements ReadSource {
   readonly #socket: Socket;
   readonly #turns: ReadTurns;
   readonly #isOver: () => boolean;
@@ -95,7 +95,7 @@ export class Intake implements Source {
     this.#reads += 1;
     this.#arrived.push(allowed);
     this.#turns.count(allowed.length);
-    if (allowed.length < chunk.length) this.#following.push(() => this.#socket.destroy(invalid()));
+    if (allowed.length < chunk.length) this.#following.push(() => this.#socket.destroy(invalidResponse()));
     if (this.#isWaiting) return;
     this.#isWaiting = true;
     this.#turns.add(this);

@@ -3,7 +3,7 @@
 // parses a bounded number of bytes, and all connections take turns.
 import { setImmediate } from 'node:timers';
 
-export type Source = {
+export type ReadSource = {
   /** Bytes that have arrived. */
   readonly received: number;
   /** Decrypts and parses at most BYTES_PER_READ. Returns what that cost, in bytes; 0 if there was nothing to read. */
@@ -33,13 +33,13 @@ export const WAITING_BYTES_MAX = 4 * 1024 * 1024;
 export class ReadTurns {
   readonly #now: () => number;
   /** Sources with bytes to read; the next one comes first. */
-  readonly #waiting: Source[] = [];
+  readonly #waiting: ReadSource[] = [];
   /** Attempts that start or end in a later turn. */
   readonly #steps: (() => void)[] = [];
   #left = BYTES_PER_TURN;
   #isReading = false;
   #isEnding = false;
-  readonly #open = new Set<Source>();
+  readonly #open = new Set<ReadSource>();
   /** Bytes that have arrived and were not passed on, of all sources. */
   #waitingBytes = 0;
   #isFull = false;
@@ -54,11 +54,11 @@ export class ReadTurns {
     return this.#isFull;
   }
 
-  open(source: Source): void {
+  open(source: ReadSource): void {
     this.#open.add(source);
   }
 
-  close(source: Source): void {
+  close(source: ReadSource): void {
     this.#open.delete(source);
   }
 
@@ -88,7 +88,7 @@ export class ReadTurns {
   }
 
   /** Reads from the source now if this turn has bytes left, otherwise in a later one. */
-  add(source: Source): void {
+  add(source: ReadSource): void {
     this.#waiting.push(source);
     this.#readAll();
   }

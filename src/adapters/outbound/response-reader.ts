@@ -2,7 +2,7 @@
 // could understand differently is a protocol error. The target chooses how the bytes are cut and framed, so the cost of a
 // byte is bounded: the framing of chunks is read in place, without a string or an object for each of them.
 import { LIMITS } from '../../domain/limits.ts';
-import { invalid } from './attempt.ts';
+import { invalidResponse } from './attempt.ts';
 import { ChunkFraming } from './chunk-framing.ts';
 import { HeaderLines } from './header-lines.ts';
 
@@ -82,10 +82,10 @@ export class ResponseReader {
     this.#countLine(end - at);
     const begun = this.#line.length;
     this.#line += block.toString('latin1', at, end);
-    if (this.#part === 'status' && begun < VERSION.length && !isVersion(this.#line)) throw invalid();
+    if (this.#part === 'status' && begun < VERSION.length && !isVersion(this.#line)) throw invalidResponse();
     if (lf < 0) return end;
     const line = this.#line;
-    if (!line.endsWith('\r\n')) throw invalid();
+    if (!line.endsWith('\r\n')) throw invalidResponse();
     this.#line = '';
     this.#endLine(line.slice(0, -2));
     return end;
@@ -100,7 +100,7 @@ export class ResponseReader {
 
   #countLine(bytes: number): void {
     this.#lineBytes += bytes;
-    if (this.#lineBytes > LIMITS.responseHeaderBytes.max) throw invalid('response_head_too_large');
+    if (this.#lineBytes > LIMITS.responseHeaderBytes.max) throw invalidResponse('response_head_too_large');
   }
 
   #readBody(block: Buffer, at: number): number {
@@ -126,7 +126,7 @@ export class ResponseReader {
 
   #readStatus(line: string): void {
     const [, version, status] = STATUS_LINE.exec(line) ?? [];
-    if (version === undefined) throw invalid();
+    if (version === undefined) throw invalidResponse();
     this.#head = { version, status: Number(status) };
     this.#lines = new HeaderLines();
     this.#part = 'header';
@@ -159,10 +159,11 @@ function framingOf(headers: ResponseHead['headers'], version: string): Framing {
   const encoding = headers.get('transfer-encoding');
   if (encoding !== undefined) {
     const coding = encoding.toLowerCase();
-    if (length !== undefined || version === '0' || !['chunked', 'identity'].includes(coding)) throw invalid();
+    if (length !== undefined || version === '0' || !['chunked', 'identity'].includes(coding))
+      throw invalidResponse();
     return { part: coding === 'chunked' ? 'framing' : 'end', length: 0 };
   }
   if (length === undefined) return { part: 'end', length: 0 };
-  if (!/^\d{1,15}$/.test(length)) throw invalid();
+  if (!/^\d{1,15}$/.test(length)) throw invalidResponse();
   return Number(length) === 0 ? NO_BODY : { part: 'length', length: Number(length) };
 }

@@ -65,8 +65,8 @@ export function logsIn(
 ): readonly Log[] {
   if (!Array.isArray(answer)) throw new RangeRefused('malformed');
   const logs = new Map<string, Log>();
-  for (const one of answer) {
-    const log = readLog(one);
+  for (const entry of answer) {
+    const log = readLog(entry);
     if (log === null || log.address !== asset || log.block < from || log.block > to) continue;
     if (matches(log, topics)) logs.set(placeOf(log), log);
   }

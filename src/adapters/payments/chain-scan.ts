@@ -13,10 +13,10 @@ import {
 import type { ChainHealth } from '#src/domain/monitoring/health.ts';
 import type { ChainBlock, ChainTransfer } from '#src/domain/payment/reconciliation.ts';
 import {
-  type Balance,
   type ChainScan,
   ChainUnavailable,
   type Scan,
+  type ScannedBalance,
   type ScanRequest,
 } from '#src/ports/chain-scan.ts';
 import type { Clock } from '#src/ports/clock.ts';
@@ -230,7 +230,7 @@ const BALANCE_OF = parseAbi(['function balanceOf(address owner) view returns (ui
 
 type Held = { readonly asset: string; readonly payee: string; readonly block: number };
 
-async function readBalance(client: NodeClient, { asset, payee, block }: Held): Promise<Balance> {
+async function readBalance(client: NodeClient, { asset, payee, block }: Held): Promise<ScannedBalance> {
   const data = encodeFunctionData({ abi: BALANCE_OF, args: [lowerHex(payee)] });
   const call = {
     method: 'eth_call' as const,

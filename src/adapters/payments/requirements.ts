@@ -266,9 +266,9 @@ const scheduledRun = (run: NonNullable<TicketOffer['run']>) => ({
 export const askedFor = ({ required, discovery }: RoutePricing): AskedFor =>
   copyJson({ resource: required.resource.url, accepts: required.accepts, extensions: discovery });
 
-export const perRoute = <A, B>(of: Readonly<Record<Route, A>>, map: (value: A) => B) => ({
-  'execute/webhook': map(of['execute/webhook']),
-  'execute/guided-webhook': map(of['execute/guided-webhook']),
+export const perRoute = <A, B>(routes: Readonly<Record<Route, A>>, map: (value: A) => B) => ({
+  'execute/webhook': map(routes['execute/webhook']),
+  'execute/guided-webhook': map(routes['execute/guided-webhook']),
 });
 
 /** Validated with the package's schema, which its clients use too. */

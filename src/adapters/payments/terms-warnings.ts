@@ -1,5 +1,5 @@
 // Settings of payments that are valid, and cost money if they are not meant.
-import { checksumOf } from '#src/lib/evm-address.ts';
+import { checksumState } from '#src/lib/evm-address.ts';
 import { defaultAssetOf, lowerHex, type Terms, type X402Settings } from './requirements.ts';
 
 type Settings = Pick<X402Settings, 'payTo' | 'asset' | 'network' | 'priceUsd'> & {
@@ -14,7 +14,7 @@ export function termsWarnings({ payTo, asset, network, priceUsd, refundFrom }: S
   const warnings: string[] = [];
   const addresses = { X402_PAY_TO: payTo, X402_ASSET: asset, X402_REFUND_FROM: refundFrom };
   for (const [variable, address] of Object.entries(addresses))
-    if (address !== null && checksumOf(address) === 'absent')
+    if (address !== null && checksumState(address) === 'absent')
       warnings.push(
         `${variable} has no checksum (EIP-55), so that a wrong digit is not noticed: compare ${address} with your wallet, or set it with upper and lower case letters as the wallet shows it`,
       );

@@ -1,7 +1,7 @@
 // Rate limits and quotas in the memory of one process: fixed windows.
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 
-export type Window = {
+export type QuotaWindow = {
   /** Units counted, refused ones included. */
   readonly points: number;
   /** ms until it ends. */
@@ -22,7 +22,7 @@ export class Windows {
   }
 
   /** The open window of a key, or an empty one. */
-  find(rule: QuotaRule, key: string): Window {
+  find(rule: QuotaRule, key: string): QuotaWindow {
     const now = performance.now();
     const found = this.#rules.get(idOf(rule))?.get(key);
     if (found === undefined || found.endsAt <= now) return { points: 0, resetMs: rule.windowMs };
@@ -30,7 +30,7 @@ export class Windows {
   }
 
   /** Adds a unit to the open window of a key, or to a new one; returns the window after the change. */
-  add(rule: QuotaRule, key: string): Window {
+  add(rule: QuotaRule, key: string): QuotaWindow {
     const { points, resetMs } = this.find(rule, key);
     const window = { points: points + 1, resetMs };
     this.set(rule, key, window);
@@ -38,7 +38,7 @@ export class Windows {
   }
 
   /** Replaces the window of a key. */
-  set(rule: QuotaRule, key: string, { points, resetMs }: Window): void {
+  set(rule: QuotaRule, key: string, { points, resetMs }: QuotaWindow): void {
     const windows = this.#rules.get(idOf(rule)) ?? new Map<string, StoredWindow>();
     this.#rules.set(idOf(rule), windows);
     const now = performance.now();
@@ -58,7 +58,7 @@ export const idOf = ({ name, windowMs }: QuotaRule): string => `${name} ${window
 /** `points`: including the requested unit. */
 export function stateOf(
   { windowMs, maxRequests: limit }: QuotaRule,
-  { points, resetMs }: Window,
+  { points, resetMs }: QuotaWindow,
 ): QuotaState {
   const remaining = Math.max(0, limit - points);
   return { allowed: points <= limit, limit, remaining, resetMs: Math.min(resetMs, windowMs) };

@@ -10,13 +10,13 @@ import { withTimeout } from '#src/lib/time.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Quota, QuotaRule } from '#src/ports/quota.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
-import { idOf, stateOf, type Window, Windows } from './memory.ts';
+import { idOf, type QuotaWindow, stateOf, Windows } from './memory.ts';
 
-export type Db = PgDatabase<PgQueryResultHKT>;
+export type QuotaDb = PgDatabase<PgQueryResultHKT>;
 
 export type PostgresQuotaOptions = {
   /** The database, migrated. */
-  readonly open: () => Promise<Db>;
+  readonly open: () => Promise<QuotaDb>;
   readonly keyedHash: KeyedHash;
   readonly logger: Logger;
   /** Stops the probes and the deletion of ended windows. */
@@ -46,7 +46,7 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
   let probing = 0;
 
   /** Empty: nothing was counted. */
-  const count = batched(async (counts: readonly Count[]): Promise<ReadonlyMap<Count, Window>> => {
+  const count = batched(async (counts: readonly Count[]): Promise<ReadonlyMap<Count, QuotaWindow>> => {
     if (state !== 'answers') return new Map();
     const counting = open().then((db) => upsert(db, counts));
     return withTimeout(counting, limitMs, noAnswer).catch(lost);
@@ -74,7 +74,7 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
   }
 
   /** Adds `units`, refused ones included, and returns the window. A full window costs no statement. */
-  async function add(rule: QuotaRule, key: string, units: Count['units']): Promise<Window> {
+  async function add(rule: QuotaRule, key: string, units: Count['units']): Promise<QuotaWindow> {
     const known = seen.find(rule, key);
     if (known.points >= rule.maxRequests) return { ...known, points: known.points + units };
     // The table reveals neither the rule nor the payer, host or address.
@@ -130,7 +130,7 @@ const { key, points, expire } = quotaWindows;
  * deadlock. A window without points has not begun. A window that ends more than a minute later than a new one would was
  * created before the database's clock was set back, and is replaced.
  */
-async function upsert(db: Db, counts: readonly Count[]): Promise<ReadonlyMap<Count, Window>> {
+async function upsert(db: QuotaDb, counts: readonly Count[]): Promise<ReadonlyMap<Count, QuotaWindow>> {
   const totals = new Map<string, { k: string; n: number; ms: number }>();
   for (const { key: k, units, windowMs: ms } of counts)
     totals.set(k, { k, n: (totals.get(k)?.n ?? 0) + units, ms });
@@ -158,7 +158,7 @@ async function upsert(db: Db, counts: readonly Count[]): Promise<ReadonlyMap<Cou
       resetMs: sql`greatest(0, extract(epoch from ${expire} - now()) * 1000)`.mapWith(Number),
     });
   const left = new Map(counted.map((row) => [row.key, row]));
-  const windows = new Map<Count, Window>();
+  const windows = new Map<Count, QuotaWindow>();
   // Backwards: the last count sees all units, the one before it those without the last one's.
   for (const each of counts.toReversed()) {
     const row = left.get(each.key);
@@ -170,7 +170,7 @@ async function upsert(db: Db, counts: readonly Count[]): Promise<ReadonlyMap<Cou
 }
 
 /** Deletes the ended windows, except those that another statement has locked: so it waits for none. */
-async function sweep(db: Db): Promise<void> {
+async function sweep(db: QuotaDb): Promise<void> {
   const ended = sql`select ${key} from ${quotaWindows} where ${expire} < now() limit 10000 for update skip locked`;
   await db.delete(quotaWindows).where(sql`${key} = any(array(${ended}))`);
 }

@@ -1,7 +1,7 @@
 // What drizzle calls of a client of postgres.js, over sessions: every statement prepared, and transactions that end.
 import type postgres from 'postgres';
 import { systemCode } from '#src/lib/system-error.ts';
-import type { Sessions } from './postgres-sessions.ts';
+import type { PostgresSessions } from './postgres-sessions.ts';
 
 type Work<T> = (transaction: postgres.Sql) => T | Promise<T>;
 type Unsafe = postgres.Sql['unsafe'];
@@ -9,11 +9,11 @@ type Given = Parameters<Unsafe>[1];
 
 export class DrizzleClient {
   /** drizzle puts its parsers there. */
-  readonly options: Sessions['options'];
+  readonly options: PostgresSessions['options'];
   readonly unsafe: Unsafe;
-  readonly #sessions: Sessions;
+  readonly #sessions: PostgresSessions;
 
-  constructor(sessions: Sessions) {
+  constructor(sessions: PostgresSessions) {
     this.#sessions = sessions;
     this.options = sessions.options;
     this.unsafe = ((query: string, values: Given) =>
@@ -63,12 +63,12 @@ export class DrizzleClient {
 
 /** Sent when it is awaited, as those of the driver are. */
 class Statement implements PromiseLike<unknown> {
-  readonly #sessions: Sessions;
+  readonly #sessions: PostgresSessions;
   readonly #query: string;
   readonly #values: Given;
   #asValues = false;
 
-  constructor(sessions: Sessions, query: string, values: Given) {
+  constructor(sessions: PostgresSessions, query: string, values: Given) {
     this.#sessions = sessions;
     this.#query = query;
     this.#values = values;

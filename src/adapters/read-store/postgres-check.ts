@@ -4,7 +4,7 @@ import { withTimeout } from '#src/lib/time.ts';
 import { isMigrated } from './migrations.ts';
 import { SETTINGS } from './postgres.ts';
 import { demandSessions, refusalOf } from './postgres-refusals.ts';
-import { Sessions } from './postgres-sessions.ts';
+import { PostgresSessions } from './postgres-sessions.ts';
 
 export type DatabaseFacts = {
   readonly version: string;
@@ -22,7 +22,7 @@ const TIMEOUT_MS = 5000;
 
 /** As the service connects, with its settings. `failure`: without a part of the URL. Never throws. */
 export async function databaseFacts(url: string): Promise<DatabaseFacts | { readonly failure: string }> {
-  const sessions = new Sessions(url, SETTINGS, 1);
+  const sessions = new PostgresSessions(url, SETTINGS, 1);
   try {
     await withTimeout(sessions.query('select 1'), TIMEOUT_MS, () => new Late());
     await demandSessions(sessions, url);
@@ -59,7 +59,7 @@ class Late extends OperatorError {
 }
 
 /** The name of a setting that a later statement of the connection does not have; null: it has all. */
-async function lostSetting(sessions: Sessions): Promise<string | null> {
+async function lostSetting(sessions: PostgresSessions): Promise<string | null> {
   for (const [name, value] of Object.entries(SETTINGS)) {
     const [row] = await sessions.query(
       `select setting from pg_settings where name = '${name}' and setting <> '${value}'`,

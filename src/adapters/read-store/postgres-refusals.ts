@@ -2,7 +2,7 @@
 import postgres from 'postgres';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { systemCode } from '#src/lib/system-error.ts';
-import { Sessions } from './postgres-sessions.ts';
+import { PostgresSessions } from './postgres-sessions.ts';
 
 /** Settings and locks of this service belong to a session: behind such a pool they would be those of others. */
 class PooledByTransaction extends OperatorError {
@@ -19,8 +19,8 @@ const PID = 'select pg_backend_pid() as pid';
  * Throws `PooledByTransaction` if a second connection gets the server process of the first one, which is idle, or the first
  * one gets another process than before.
  */
-export async function demandSessions(first: Sessions, url: string): Promise<void> {
-  const second = new Sessions(url, {}, 1);
+export async function demandSessions(first: PostgresSessions, url: string): Promise<void> {
+  const second = new PostgresSessions(url, {}, 1);
   try {
     const pids: unknown[] = [];
     for (const sessions of [first, second, first]) pids.push((await sessions.query(PID))[0]?.pid);

@@ -2,11 +2,11 @@
 // startup parameters. A connection that is lost is given up with its settings; postgres.js 3.4.9 would open it again without
 // them, and can leave one that was cut in the middle of a write unable to write.
 import { readFileSync } from 'node:fs';
+import { Socket } from 'node:net';
 import postgres from 'postgres';
 import { type PostgresUrl, readPostgresUrl } from '#src/lib/postgres-url.ts';
-import { lostByError } from './postgres-connection.ts';
 
-export type Settings = Readonly<Record<string, string | number>>;
+export type SessionSettings = Readonly<Record<string, string | number>>;
 
 type Session = {
   readonly client: postgres.Sql;
@@ -24,11 +24,11 @@ const PIPELINED = 50;
 const CLOSE_S = 5;
 const CONNECT_S = 2;
 
-export class Sessions {
+export class PostgresSessions {
   /** Of every connection; drizzle puts its own there. */
   readonly options: Parsers = { parsers: {}, serializers: {} } as Parsers;
   readonly #url: PostgresUrl;
-  readonly #settings: Settings;
+  readonly #settings: SessionSettings;
   readonly #most: number;
   readonly #open = new Set<Session>();
   readonly #ending = new Set<Promise<void>>();
@@ -36,7 +36,7 @@ export class Sessions {
   #ended = false;
 
   /** `most`: connections. Nothing is opened before it is used. */
-  constructor(url: string, settings: Settings, most: number) {
+  constructor(url: string, settings: SessionSettings, most: number) {
     const read = readPostgresUrl(url);
     if ('problem' in read) throw new Error(`the URL of the database ${read.problem}`);
     this.#url = read;
@@ -179,4 +179,41 @@ function tlsOptions({
   if (tls === 'verify-ca') return { ...files, checkServerIdentity: () => undefined };
   if (cert === null) return tls;
   return { ...files, rejectUnauthorized: false };
+}
+
+/** The arguments that postgres.js passes when it opens a socket. */
+type Place = Pick<postgres.ParsedOptions, 'host' | 'port'> & { readonly path: string | false };
+
+type LossOptions = { readonly fetch_types: false; readonly socket: (place: Place) => Socket };
+
+/**
+ * postgres.js 3.4.9 waits without end for a connection that is accepted and closed before authentication, and retries
+ * without a pause: a proxy or a balancer whose server is unavailable behaves like this. An error reaches the caller.
+ * The driver also queries each connection for array types, and throws outside of every promise if the connection is
+ * lost meanwhile; drizzle reads arrays without that query.
+ *
+ * @returns for the options of one client, whose types leave `socket` out; hosts take turns. A query cannot be cancelled
+ *   then: the server's answer to that is to end the connection.
+ */
+function lostByError(): LossOptions {
+  let turn = 0;
+  return {
+    fetch_types: false,
+    socket({ path, host, port }) {
+      const at = turn++ % host.length;
+      const name = host[at] ?? '';
+      // The driver reads the name to check the certificate against.
+      const socket = Object.assign(new Socket(), { host: name });
+      socket.on('end', () => socket.destroy(new ConnectionEnded()));
+      return path ? socket.connect(path) : socket.connect(port[at] ?? 5432, name);
+    },
+  };
+}
+
+/** Has the code that the driver gives to a closed connection. */
+class ConnectionEnded extends Error {
+  readonly code = 'CONNECTION_CLOSED';
+  constructor() {
+    super('the connection was ended by its other side');
+  }
 }

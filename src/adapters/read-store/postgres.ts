@@ -7,7 +7,7 @@ import type { ReadStore } from '../../ports/read-store.ts';
 import { DrizzleClient } from './drizzle-client.ts';
 import { isMigrated, sharedMigrations, tableLayout } from './migrations.ts';
 import { demandSessions, refusalOf } from './postgres-refusals.ts';
-import { Sessions, type Settings } from './postgres-sessions.ts';
+import { PostgresSessions, type SessionSettings } from './postgres-sessions.ts';
 
 export type PostgresOptions = {
   /** `postgres://…` */
@@ -81,7 +81,7 @@ export function postgresReadStore({
   };
 }
 
-type Pools = { readonly sessions: Sessions; readonly db: PostgresJsDatabase };
+type Pools = { readonly sessions: PostgresSessions; readonly db: PostgresJsDatabase };
 
 type Open = { readonly pools: Pools; closing?: ReturnType<typeof setTimeout> };
 
@@ -132,7 +132,7 @@ class GenerationPools {
 
 function poolOf(url: string, connections: number, schema: string | null): Pools {
   const path = schema === null ? {} : { search_path: `"${schema}"` };
-  const sessions = new Sessions(url, { ...SETTINGS, ...path }, connections);
+  const sessions = new PostgresSessions(url, { ...SETTINGS, ...path }, connections);
   return { sessions, db: drizzle(new DrizzleClient(sessions).sql) };
 }
 
@@ -150,12 +150,12 @@ export const SETTINGS = {
   plan_cache_mode: 'force_generic_plan',
   // Compiling costs more than any of these statements takes.
   jit: 'off',
-} satisfies Settings;
+} satisfies SessionSettings;
 
 /** On a connection of its own, so that the lock and the settings of long statements end with it. */
 export async function migrateOnce(url: string): Promise<void> {
   const { statement_timeout: _, ...settings } = SETTINGS;
-  const sessions = new Sessions(url, settings, 1);
+  const sessions = new PostgresSessions(url, settings, 1);
   try {
     await demandSessions(sessions, url);
     await sessions.query(`select pg_advisory_lock(${MIGRATION_LOCK})`);

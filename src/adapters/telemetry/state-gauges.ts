@@ -167,10 +167,10 @@ export function stateGauges(registry: Registry, build: BuildInfo): (now: StateNo
   return (now) => {
     info.set({ ...build, storage: now.storage }, 1);
     showParts(now);
-    for (const { one, value } of rows) {
+    for (const { one: gauge, value } of rows) {
       const known = value(now);
-      if (known === null) one.remove();
-      else one.set(known);
+      if (known === null) gauge.remove();
+      else gauge.set(known);
     }
     showPayments(now.payments);
     if (now.witnesses !== null) showWitnesses(now.witnesses);

@@ -102,9 +102,9 @@ function send(request: http.ClientRequest, body: Uint8Array | null): Promise<Inc
 const submissionText = ({ old, proof, checkpoint }: AddCheckpointRequest): string =>
   `${[`old ${old}`, ...proof.map(toBase64)].join('\n')}\n\n${checkpoint}`;
 
-type Failed = { readonly is: 'failed'; readonly why: WitnessFailure };
+type Failed = { readonly kind: 'failed'; readonly why: WitnessFailure };
 
-const failed = (why: WitnessFailure): Failed => ({ is: 'failed', why });
+const failed = (why: WitnessFailure): Failed => ({ kind: 'failed', why });
 
 /** The whole body; or why there is none. */
 async function bodyOf(response: IncomingMessage): Promise<Uint8Array | Failed> {
@@ -120,23 +120,23 @@ const SIZE_TYPE = 'text/x.tlog.size';
 async function answerOf(response: IncomingMessage): Promise<WitnessAnswer> {
   const { statusCode: status = 0, headers } = response;
   const bytes = await bodyOf(response);
-  if ('is' in bytes) return bytes;
-  if (status !== 200 && status !== 409) return { is: 'refused', status };
+  if ('kind' in bytes) return bytes;
+  if (status !== 200 && status !== 409) return { kind: 'refused', status };
   const text = fromUtf8(bytes);
   if (text === null) return failed('malformed');
-  if (status === 200) return { is: 'cosigned', lines: text };
+  if (status === 200) return { kind: 'cosigned', lines: text };
   const [type = ''] = (headers['content-type'] ?? '').split(';');
   const size = type.trim().toLowerCase() === SIZE_TYPE ? /^(0|[1-9]\d{0,15})\n?$/.exec(text)?.[1] : undefined;
   return size !== undefined && Number.isSafeInteger(Number(size))
-    ? { is: 'conflict', size: Number(size) }
+    ? { kind: 'conflict', size: Number(size) }
     : failed('malformed');
 }
 
 async function publishedIn(response: IncomingMessage): Promise<PublishedCheckpoint> {
   const { statusCode: status = 0 } = response;
   const bytes = await bodyOf(response);
-  if ('is' in bytes) return bytes;
-  if (status !== 200) return { is: 'refused', status };
+  if ('kind' in bytes) return bytes;
+  if (status !== 200) return { kind: 'refused', status };
   const note = fromUtf8(bytes);
-  return note === null ? failed('malformed') : { is: 'published', note };
+  return note === null ? failed('malformed') : { kind: 'published', note };
 }

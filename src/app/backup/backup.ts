@@ -118,9 +118,9 @@ async function auditOf(log: ScannedLog, partial: string, onFinding: BackupOption
   const auditor = openAuditor(onFinding, { keys: null, checkpoints });
   try {
     for await (const { found } of pagesOf(log, null, await log.lastPosition()))
-      for (const one of found) {
-        if (one.kind === 'event') await auditor.take(one.event);
-        else auditor.takeDamaged(one.damage);
+      for (const scanned of found) {
+        if (scanned.kind === 'event') await auditor.take(scanned.event);
+        else auditor.takeDamaged(scanned.damage);
       }
     return await auditor.finish();
   } finally {

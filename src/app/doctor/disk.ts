@@ -3,7 +3,7 @@ import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { Config } from '#src/config.ts';
 import { freeBytes, growthOf } from '../disk.ts';
 import { type Checked, fine, problem, warning } from './finding.ts';
-import { hasEmbeddedLog, withLog } from './stores.ts';
+import { hasEmbeddedLog, withOpenLog } from './stores.ts';
 
 const GIB = 2 ** 30;
 /** Below the first the event log soon accepts nothing, below the others within days of a busy relay. */
@@ -33,7 +33,7 @@ export async function checkDisk(config: Config): Promise<Checked> {
 async function rateOf(config: Config): Promise<Rate> {
   if (!hasEmbeddedLog(config)) return 'noLog';
   try {
-    return (await withLog(config, (log) => growthOf(log, systemClock().now()))) ?? 'young';
+    return (await withOpenLog(config, (log) => growthOf(log, systemClock().now()))) ?? 'young';
   } catch {
     return 'unread';
   }

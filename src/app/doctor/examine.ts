@@ -6,7 +6,15 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import { withTimeout } from '#src/lib/time.ts';
 import { checkAgentDirectory } from './agent-directory.ts';
 import { checkDisk } from './disk.ts';
-import { type Checked, type Finding, fine, problem, reasonOf, skipped, warning } from './finding.ts';
+import {
+  type Checked,
+  type DoctorFinding,
+  fine,
+  printedReason,
+  problem,
+  skipped,
+  warning,
+} from './finding.ts';
 import { checkListen } from './listen.ts';
 import {
   checkChain,
@@ -17,8 +25,7 @@ import {
   checkWitnesses,
 } from './network.ts';
 import { checkPublicAddress } from './public-address.ts';
-import { checkEventLog, checkKeys, checkReadModels } from './stores.ts';
-import { checkVault } from './vault.ts';
+import { checkEventLog, checkKeys, checkReadModels, checkVault } from './stores.ts';
 
 const CHECKS: Readonly<Record<string, (config: Config, target: string) => Checked | Promise<Checked>>> = {
   listen: checkListen,
@@ -42,11 +49,16 @@ const CHECKS: Readonly<Record<string, (config: Config, target: string) => Checke
 const LIMIT_MS = 15_000;
 
 /** One finding after another, in the order of the checks. `target`: what is called, an https URL. Never throws. */
-export async function* examine(config: Config, target: string): AsyncGenerator<Finding, void, undefined> {
+export async function* examine(
+  config: Config,
+  target: string,
+): AsyncGenerator<DoctorFinding, void, undefined> {
   for (const [part, check] of Object.entries(CHECKS)) {
     const run = (async () => check(config, target))();
     const late = () => new OperatorError(`no answer within ${LIMIT_MS / 1000} s`);
-    const found = await withTimeout(run, LIMIT_MS, late).catch((error: unknown) => problem(reasonOf(error)));
+    const found = await withTimeout(run, LIMIT_MS, late).catch((error: unknown) =>
+      problem(printedReason(error)),
+    );
     yield { part, ...found };
   }
 }

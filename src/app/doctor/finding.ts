@@ -10,7 +10,7 @@ type State = 'ok' | 'warning' | 'problem' | 'skipped';
 export type Checked = { readonly state: State; readonly message: string };
 
 /** `part`: a stable name. */
-export type Finding = Checked & { readonly part: string };
+export type DoctorFinding = Checked & { readonly part: string };
 
 export const fine = (message: string): Checked => ({ state: 'ok', message });
 export const warning = (message: string): Checked => ({ state: 'warning', message });
@@ -18,7 +18,7 @@ export const problem = (message: string): Checked => ({ state: 'problem', messag
 export const skipped = (message: string): Checked => ({ state: 'skipped', message });
 
 /** What is printed of an error: the messages of drivers and runtimes may contain addresses with passwords. */
-export function reasonOf(error: unknown): string {
+export function printedReason(error: unknown): string {
   const known = startError(error);
   if (known instanceof OperatorError) return known.message.replace(/\s*\n\s*/g, '; ').replace(':;', ':');
   for (let at = error; at instanceof Error; at = at.cause) {

@@ -68,7 +68,7 @@ export async function checkWitnesses({ witnesses }: Config): Promise<Checked> {
   const answers = await Promise.all(
     asked.map(async ({ name, url }) => {
       const answer = await httpWitness(url).addCheckpoint({ old: 0, proof: [], checkpoint: 'doctor\n' });
-      return { name, reason: answer.is === 'failed' ? answer.why : null };
+      return { name, reason: answer.kind === 'failed' ? answer.why : null };
     }),
   );
   const silent = answers.filter(({ reason }) => reason !== null);

@@ -6,8 +6,10 @@ import process from 'node:process';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { readKeyFile } from '#src/adapters/signing/key-file.ts';
+import { readVaultFile, vaultRemedy } from '#src/adapters/vault/sqlite.ts';
 import type { Config } from '#src/config.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
+import { isSqliteBusy } from '#src/lib/sqlite-error.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import { listKeys } from '#src/usecases/signing-keys/change-keys.ts';
@@ -16,13 +18,13 @@ import { eventLogPath, logHistory } from '../log-history.ts';
 import { openOperatorLog, operatorLogger } from '../operator.ts';
 import { demandWritable } from '../start-errors.ts';
 import { LOG_FILES, NoEventStore } from '../stores.ts';
-import { type Checked, fine, problem, reasonOf, warning } from './finding.ts';
+import { type Checked, fine, printedReason, problem, skipped, warning } from './finding.ts';
 import { eventStoreSupport, postgresSupport, SUPPORT_TEXT } from './server-support.ts';
 
 /** The log itself is read, and probed for a write without an event; events are written to a scratch log beside it. */
 export async function checkEventLog(config: Config): Promise<Checked> {
   const { dataDir, eventStoreUrl } = config;
-  if (eventStoreUrl !== null) return withLog(config, answersOfServer);
+  if (eventStoreUrl !== null) return withOpenLog(config, answersOfServer);
   demandWritable(LOG_FILES.map((name) => join(dataDir, name)));
   if (!existsSync(dataDir)) {
     logHistory(config).beforeOpening(eventLogPath(config));
@@ -33,7 +35,7 @@ export async function checkEventLog(config: Config): Promise<Checked> {
     logHistory(config).beforeOpening(eventLogPath(config));
     return fine(`a new one is created at the first start; ${speed}`);
   }
-  return withLog(config, async (log) => {
+  return withOpenLog(config, async (log) => {
     const health = await log.health();
     if (!health.ok) return problem(`${eventLogPath(config)} accepts no events (${health.problem})`);
     const damaged = health.damaged === undefined ? '' : '; damaged events: see relay audit --integrity';
@@ -44,7 +46,7 @@ export async function checkEventLog(config: Config): Promise<Checked> {
 
 export const hasEmbeddedLog = (config: Config) => existsSync(eventLogPath(config));
 
-export async function withLog<T>(config: Config, work: (log: ScannedLog) => Promise<T>): Promise<T> {
+export async function withOpenLog<T>(config: Config, work: (log: ScannedLog) => Promise<T>): Promise<T> {
   const { log } = await openOperatorLog(config, operatorLogger('silent')).catch((error: unknown): never => {
     throw error instanceof NoEventStore ? new OperatorError(noServer(error.cause), { cause: error }) : error;
   });
@@ -100,7 +102,7 @@ async function answersOfServer(log: ScannedLog): Promise<Checked> {
     (error: unknown) => error,
   );
   if (!(refused instanceof WrongExpectedVersion))
-    return problem(`the server of EVENTSTORE_URL takes no append: ${reasonOf(refused)}`);
+    return problem(`the server of EVENTSTORE_URL takes no append: ${printedReason(refused)}`);
   const text = `the server of EVENTSTORE_URL is read and takes appends, up to position ${head ?? 'none'}`;
   const version = (await log.serverVersion?.()) ?? null;
   if (version === null) return fine(`${text}; it does not state its version`);
@@ -117,7 +119,7 @@ export async function checkKeys(config: Config): Promise<Checked> {
   if (isNew && file.eventLog !== null)
     return warning(`${path} is read; the event log that it belongs to is missing: see the line event_log`);
   if (isNew) return fine(`${path} is read; its keys are announced at the first start`);
-  return withLog(config, async (log) => {
+  return withOpenLog(config, async (log) => {
     const ring = await loadKeyRing({ log });
     if (ring.logId === null) return fine(`${path} is read; its keys are announced at the first start`);
     demandMatch(ring, file);
@@ -166,4 +168,23 @@ export async function checkReadModels({ databaseUrl, dataDir }: Config): Promise
   const support = postgresSupport(facts.version, Date.now());
   const text = `PostgreSQL ${facts.version}, ${SUPPORT_TEXT[support]}, answers by the service's own settings, and the role has the rights it needs; its clock agrees`;
   return support === 'supported' ? fine(text) : warning(text);
+}
+
+/** A transaction that is under way, or that the next start undoes: the file is as it is only then. */
+const JOURNAL = '-journal';
+
+/** Of the schedules. */
+export function checkVault({ schedules, databaseUrl, dataDir }: Config): Checked {
+  if (schedules === null) return skipped('SCHEDULES is off');
+  if (databaseUrl !== null) return fine('the vault is in the database: see the line read_models');
+  const file = join(dataDir, 'vault.db');
+  demandWritable([file]);
+  if (!existsSync(file)) return fine(`${file} is created at the first start`);
+  if (existsSync(file + JOURNAL)) return fine(`${file} is being written`);
+  try {
+    return fine(`${file} is read; it has ${readVaultFile(file).keys} keys`);
+  } catch (error) {
+    if (isSqliteBusy(error)) return fine(`${file} is being written`);
+    return problem(`the vault cannot be read: no run of a schedule is sold or started. ${vaultRemedy(file)}`);
+  }
 }

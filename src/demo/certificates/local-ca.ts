@@ -99,7 +99,7 @@ function leafOf(leaf: Subject, options: LeafOptions, issuer = leaf): Identity {
 }
 
 /** Certificate of `of`, signed by `issuer` (RFC 5280 §4.1), as PEM. */
-function certificate(of: Subject, issuer: Subject, validity: Validity, extensions: Buffer[]): string {
+function certificate(subject: Subject, issuer: Subject, validity: Validity, extensions: Buffer[]): string {
   const algorithm = sequence(oid('ecdsaWithSha256'));
   const body = sequence(
     explicit(0, der(0x02, Buffer.from([2]))),
@@ -107,8 +107,8 @@ function certificate(of: Subject, issuer: Subject, validity: Validity, extension
     algorithm,
     commonName(issuer),
     sequence(time(validity.notBefore), time(validity.notAfter)),
-    commonName(of),
-    publicKeyInfo(of),
+    commonName(subject),
+    publicKeyInfo(subject),
     explicit(3, sequence(...extensions)),
   );
   const signature = bits(0, sign('sha256', body, issuer.keys.privateKey));

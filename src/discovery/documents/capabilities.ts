@@ -1,5 +1,5 @@
 // The capabilities: what the service does not do, its rules, and every limit that a caller can reach.
-import { addressOf, openDocument, paymentTerms } from '#src/discovery/document.ts';
+import { addressOf, openDocument, shownTerms } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { ASK_FOR_RESPONSE, DONE_WHEN, FAILED_VERIFIES, TEST_TARGET } from '#src/discovery/guidance.ts';
 import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
@@ -12,7 +12,7 @@ import { policyPreset } from './catalog.ts';
 
 export const capabilities = openDocument([ROUTES.capabilities], (facts) => ({
   mode: facts.mode,
-  payment: paymentTerms(facts),
+  payment: shownTerms(facts),
   doesNot: [facts.returnsResponses ? KEEPS_NO_ANSWER : RETURNS_NO_ANSWER, ...DOES_NOT].map((text) =>
     facts.schedules === undefined ? text : text.replace(UNSCHEDULED, 'E'),
   ),

@@ -3,12 +3,12 @@ import { type Static, Type } from '@sinclair/typebox';
 import {
   chargeText,
   document,
-  endpoint,
   endpointSchema,
+  endpointShown,
   LinksShown,
   Path,
-  paymentTerms,
   serviceLinks,
+  shownTerms,
   Text,
   Texts,
   termsSchema,
@@ -100,9 +100,9 @@ export const catalog = document([ROUTES.catalog], {
 const PROOF_MODEL = `Signed receipt: a compact JWS (EdDSA over canonical JSON) on every attempt and the outcome, verifiable offline with the published keys and the verifier, ${ROUTES.verifierPackage.path} or ${ROUTES.verifierPython.path}.`;
 
 function primitive(facts: Facts, name: Route) {
-  const { price, network, required } = paymentTerms(facts);
+  const { price, network, required } = shownTerms(facts);
   const route = PAID_ROUTES[name];
-  return { id: route.actionId, ...endpoint(route), price, network, paymentRequired: required };
+  return { id: route.actionId, ...endpointShown(route), price, network, paymentRequired: required };
 }
 
 const activePrimitive = (facts: Facts) => ({

@@ -1,5 +1,5 @@
 // The free surfaces as the catalog shows them, and a document of each: browser handoff, schedules, secrets policy.
-import { addressOf, endpoint, endpointSchema, openDocument, Text } from '#src/discovery/document.ts';
+import { addressOf, endpointSchema, endpointShown, openDocument, Text } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { NEVER_SEND, NEVER_SEND_TEXT } from '#src/discovery/guidance.ts';
 import { ACTION } from '#src/discovery/paid-routes.ts';
@@ -24,7 +24,7 @@ export const surfaceSchema = {
 
 const surface = (id: string, status: string, category: string, route: RouteFacts) => {
   const { summary: title, description } = route;
-  return { id, status, category, title, description, endpoint: endpoint(route) };
+  return { id, status, category, title, description, endpoint: endpointShown(route) };
 };
 
 const scheduledActions = {
@@ -142,7 +142,7 @@ export const scheduleCapabilities = openDocument([ROUTES.scheduleCapabilities], 
         price: facts.offer.price,
         horizonDays: facts.schedules.horizonDays,
         limits: Object.entries<Limit>(SCHEDULE_LIMITS).map(([name, limit]) => ({ name, ...limit })),
-        routes: Object.values(SCHEDULE_ROUTES).map(endpoint),
+        routes: Object.values(SCHEDULE_ROUTES).map(endpointShown),
         examples: [{ title: 'Every day at nine in Berlin', request: SCHEDULE_REQUEST_EXAMPLE }],
       }),
 }));

@@ -1,6 +1,6 @@
 // The MCP server as it is published: its tools, its instructions for a model, and its manifest. A call of a tool is a call
 // of its route, and is described as that is; `use` is for a model that chooses between the tools of many servers.
-import { addressOf, openDocument, paymentTerms, priced } from '#src/discovery/document.ts';
+import { addressOf, openDocument, priced, shownTerms } from '#src/discovery/document.ts';
 import { type Facts, networkName } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES, HOW_TO_PAY_BY_MCP, PURPOSE, whenText } from '#src/discovery/guidance.ts';
 import { ROUTES, type RouteFacts, SCHEDULE_ROUTES } from '#src/discovery/routes.ts';
@@ -109,7 +109,7 @@ export const mcpManifest = openDocument([ROUTES.mcpManifest, ROUTES.mcpWellKnown
   protocolVersions: [...facts.mcpVersions],
   tools: mcpTools(facts).map(({ route, ...shown }) => ({ ...shown, ...priced(facts, route) })),
   payment: {
-    ...paymentTerms(facts),
+    ...shownTerms(facts),
     requestMeta: 'x402/payment',
     responseMeta: 'x402/payment-response',
     howToPay: HOW_TO_PAY_BY_MCP,

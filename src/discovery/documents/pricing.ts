@@ -1,5 +1,5 @@
 // The pricing: what a call costs, when it is charged and when it is not.
-import { addressOf, chargeText, endpoint, openDocument, paymentTerms } from '#src/discovery/document.ts';
+import { addressOf, chargeText, endpointShown, openDocument, shownTerms } from '#src/discovery/document.ts';
 import { usd } from '#src/discovery/facts.ts';
 import { HOW_TO_PAY, HOW_TO_PAY_BY_MCP } from '#src/discovery/guidance.ts';
 import { PAID_LIST } from '#src/discovery/paid-routes.ts';
@@ -20,7 +20,7 @@ export const pricing = openDocument([ROUTES.pricing], (facts) => ({
   purpose: 'What a call costs, when it is charged and when it is not.',
   summary: chargeText(facts),
   payment: {
-    ...paymentTerms(facts),
+    ...shownTerms(facts),
     protocol: 'x402',
     versions: [1, 2],
     currency: 'USD',
@@ -37,7 +37,7 @@ export const pricing = openDocument([ROUTES.pricing], (facts) => ({
     // `accepts` depends on the run: its 402 lists it.
     ...(facts.schedules === undefined ? [] : SCHEDULE_PAID).map((route) => ({
       actionId: 'scheduled.webhook',
-      ...endpoint(route),
+      ...endpointShown(route),
       price: facts.offer.price,
       resource: addressOf(facts, route),
       accepts: null,

@@ -6,7 +6,7 @@ import {
   document,
   methodAndPath,
   Path,
-  paymentTerms,
+  shownTerms,
   Text,
   Texts,
   termsSchema,
@@ -53,7 +53,7 @@ export const quickstart = document([ROUTES.quickstart], {
     'One bounded side effect that needs proof, by an agent that pays per call and has no account. Ask for a decision ' +
     `first, pay the guided route, verify the receipt, keep its id. ${chargeText(facts)}`,
   payment: {
-    ...paymentTerms(facts),
+    ...shownTerms(facts),
     route: ROUTES.execute.path,
     guidedRoute: ROUTES.executeGuided.path,
   },

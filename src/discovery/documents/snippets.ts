@@ -6,8 +6,8 @@ import {
   document,
   LinksShown,
   Path,
-  paymentTerms,
   serviceLinks,
+  shownTerms,
   Text,
   termsSchema,
 } from '#src/discovery/document.ts';
@@ -203,7 +203,7 @@ export const snippets = document([ROUTES.snippets], {
 })((facts) => ({
   purpose:
     'Code to discover, decide, pay, execute and verify: each snippet is complete. Save it under its id and run it: shell with sh (curl), JavaScript as .mjs with Node 20 or newer, Bun or Deno (its comment `Run` has the packages), Python with python3. Replace https://example.com/hook with your own target first: a call that the target fails is charged, too.',
-  payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
+  payment: { ...shownTerms(facts), route: ROUTES.execute.path },
   groups: snippetGroups(facts),
   links: serviceLinks(facts),
 }));

@@ -1,5 +1,5 @@
 // The files for crawlers and language models: agent manifest, API catalog, x402 resources, robots.txt, llms.txt.
-import { addressOf, chargeText, endpoint, paymentTerms, serviceLinks } from '#src/discovery/document.ts';
+import { addressOf, chargeText, endpointShown, serviceLinks, shownTerms } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import {
   callOrder,
@@ -23,7 +23,7 @@ export function agentManifest(facts: Facts) {
   const at = (route: RouteFacts) => addressOf(facts, route);
   const action = (id: string, route: RouteFacts) => ({
     id,
-    ...endpoint(route),
+    ...endpointShown(route),
     description: route.description,
   });
   return {
@@ -39,7 +39,7 @@ export function agentManifest(facts: Facts) {
       action('policy.check', ROUTES.checkPolicy),
       action('receipt.verify', ROUTES.verifyReceipt),
     ],
-    payment: paymentTerms(facts),
+    payment: shownTerms(facts),
     interfaces: {
       openapi: at(ROUTES.openapi),
       mcp: { endpoint: at(ROUTES.mcp), transport: 'streamable-http', manifest: at(ROUTES.mcpManifest) },

@@ -2,7 +2,7 @@
 import { toBase64, toHex } from '#src/domain/encoding.ts';
 import type { CheckpointCosigned, CheckpointSigned } from '#src/domain/events/signing-keys.ts';
 import { type KeyRecord, keyOpenAt, type Primitives } from '#src/domain/signing-keys/keys.ts';
-import { parseCheckpoint, type TreeHead, verifyCheckpoint } from '../transparency/checkpoint.ts';
+import { parseCheckpoint, type TreeHead, verifySignedCheckpoint } from '../transparency/checkpoint.ts';
 import { statedTime } from '../transparency/cosignature.ts';
 import { type Hash, sameHash } from '../transparency/merkle.ts';
 import { parseNote } from '../transparency/note.ts';
@@ -20,7 +20,7 @@ export async function judgeCheckpoint(
   const head = parseCheckpoint(note);
   if (head === null) return { head, faults: [UNREADABLE] };
   const faults = noteFaults({ origin, size, root }, head);
-  const signer = await verifyCheckpoint(note, keys, primitives);
+  const signer = await verifySignedCheckpoint(note, keys, primitives);
   const key = signer && keys.find((known) => known.keyId === signer.keyId);
   if (!key || key.keyId !== keyId || !keyOpenAt(key, Math.floor(Date.parse(signedAt) / 1000))) {
     const message = `The checkpoint of ${head.size} leaves is not signed by the checkpoint key that the event names (${keyId}), or that key was not announced, not valid then, or compromised.`;
@@ -49,7 +49,7 @@ export async function judgeCosigned(
   const head = parseCheckpoint(event.note);
   if (head === null) return { head, faults: [UNREADABLE] };
   const faults = noteFaults(event, head);
-  if ((await verifyCheckpoint(event.note, keys, primitives)) === null) {
+  if ((await verifySignedCheckpoint(event.note, keys, primitives)) === null) {
     const message = `The cosigned checkpoint of ${head.size} leaves is not signed by a checkpoint key that was announced before it and is not compromised.`;
     faults.push(fault('checkpoint_signature_invalid', message));
   }

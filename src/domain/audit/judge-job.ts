@@ -8,7 +8,7 @@ import { completeJob, type Impossible, recordAttempt } from '../job/commands.ts'
 import { type CompletedJob, type Job, mayAttempt } from '../job/state.ts';
 import { type ChainedEvent, logOf, type ReadReceipt, receiptPayload } from '../receipt/payload.ts';
 import type { CheckName } from '../receipt/report.ts';
-import { chainOf, verifyReceipt } from '../receipt/verify.ts';
+import { chainOf, verifySignedReceipt } from '../receipt/verify.ts';
 import { type Fault, type FindingKind, fault } from './finding.ts';
 
 export function jobFaults(job: Job, event: JobEvent): readonly Fault[] {
@@ -110,7 +110,7 @@ export async function receiptFaults(
   const { jws, receiptId, jobId } = signed;
   if (payload === null)
     return [fault('receipt_unreadable', `This release cannot read receipt ${receiptId}.`)];
-  const report = await verifyReceipt(
+  const report = await verifySignedReceipt(
     { jws, receiptId: null, jobId: null, keys, job: null, log: null },
     primitives,
     read,

@@ -147,9 +147,9 @@ export const unpaidFault = (
       );
 
 /** The parts of a decision that its job must match. `hash`: SHA-256 of JCS of its data, hex. */
-export type DecisionFacts = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;
+export type DecisionOfJob = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;
 
-export function decisionFaults(started: JobStarted, history: DecisionFacts | null): readonly Fault[] {
+export function decisionFaults(started: JobStarted, history: DecisionOfJob | null): readonly Fault[] {
   const { jobId, decisionId } = started;
   if (decisionId === null) return [];
   if (history === null)

@@ -24,8 +24,9 @@ type Check = (facts: DecisionFacts, policy: BuyerPolicy) => Finding | null;
 /** Deterministic. `reasons`, never none: what led to it first, then what could not be judged. */
 export function recommend(facts: DecisionFacts, policy: BuyerPolicy): Recommended {
   const findings = CHECKS.map((check) => check(facts, policy)).filter((finding) => finding !== null);
-  const of = (weight: Finding['weight']) => findings.filter((finding) => finding.weight === weight).map(said);
-  const [blockingIssues, warnings, notes] = [of('blocking'), of('warning'), of('note')];
+  const textsOf = (weight: Finding['weight']) =>
+    findings.filter((finding) => finding.weight === weight).map(said);
+  const [blockingIssues, warnings, notes] = [textsOf('blocking'), textsOf('warning'), textsOf('note')];
   if (blockingIssues.length > 0) {
     const reasons = [...blockingIssues, ...warnings, ...notes];
     return { recommendation: 'do_not_pay', confidence: 'high', blockingIssues, warnings, reasons };
@@ -34,7 +35,7 @@ export function recommend(facts: DecisionFacts, policy: BuyerPolicy): Recommende
     const reasons = [...warnings, ...notes];
     return { recommendation: 'manual_review', confidence: 'medium', blockingIssues, warnings, reasons };
   }
-  const reasons = [...of('good'), ...notes];
+  const reasons = [...textsOf('good'), ...notes];
   return { recommendation: 'pay_and_execute', confidence: 'high', blockingIssues, warnings, reasons };
 }
 

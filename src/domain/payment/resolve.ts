@@ -11,7 +11,7 @@ import {
   type SettleEnd,
 } from './state.ts';
 
-export type Resolution =
+export type PaymentResolution =
   | { readonly kind: 'recorded'; readonly event: SettleEnd }
   /** The books are not open: there is nothing to look up. */
   | { readonly kind: 'nothing_to_resolve' }
@@ -21,7 +21,7 @@ export type Resolution =
   | { readonly kind: 'too_early'; readonly validBefore: number }
   | { readonly kind: 'chain_unavailable' };
 
-const NOTHING: Resolution = { kind: 'nothing_to_resolve' };
+const NOTHING: PaymentResolution = { kind: 'nothing_to_resolve' };
 
 /** Whether the chain or the operator may add anything to what is recorded. */
 export function isResolvable(payment: Payment): boolean {
@@ -29,7 +29,7 @@ export function isResolvable(payment: Payment): boolean {
 }
 
 /** `at`: RFC 3339. */
-export function resolveByChain(payment: Payment, finding: ChainFinding, at: string): Resolution {
+export function resolveByChain(payment: Payment, finding: ChainFinding, at: string): PaymentResolution {
   if (payment.status === 'absent' || !isResolvable(payment)) return NOTHING;
   if (finding.outcome === 'unavailable') return { kind: 'chain_unavailable' };
   if (finding.outcome === 'paid')
@@ -42,7 +42,7 @@ export function resolveByChain(payment: Payment, finding: ChainFinding, at: stri
 }
 
 /** `transaction`: `0x` and 64 hex digits, lower case. `reason`: why the operator is certain. */
-export type Statement = {
+export type OperatorStatement = {
   readonly verdict:
     | { readonly kind: 'settled'; readonly transaction: string }
     | { readonly kind: 'not_settled' };
@@ -50,7 +50,11 @@ export type Statement = {
 };
 
 /** Without an answer of the chain. `at`: RFC 3339. */
-export function resolveByHand(payment: Payment, { verdict, reason }: Statement, at: string): Resolution {
+export function resolveByHand(
+  payment: Payment,
+  { verdict, reason }: OperatorStatement,
+  at: string,
+): PaymentResolution {
   if (payment.status === 'absent' || 'settled' in payment) return NOTHING;
   if (verdict.kind === 'settled')
     return { kind: 'recorded', event: paymentSettled(payment, verdict.transaction, 'operator', at, reason) };

@@ -62,9 +62,13 @@ export function openDisclosures(
   const names = new Set<string>();
   const opened: OpenedDisclosure[] = [];
   for (const text of texts) {
-    const one = openOne(payload, text);
-    opened.push(one.ok && names.has(one.name) ? { ok: false, name: one.name, problem: 'repeated' } : one);
-    if (one.ok) names.add(one.name);
+    const disclosure = openOne(payload, text);
+    opened.push(
+      disclosure.ok && names.has(disclosure.name)
+        ? { ok: false, name: disclosure.name, problem: 'repeated' }
+        : disclosure,
+    );
+    if (disclosure.ok) names.add(disclosure.name);
   }
   return opened;
 }

@@ -9,7 +9,7 @@ import { parseTlogProof } from '../transparency/tlog-proof.ts';
 import { type OpenedDisclosure, openDisclosures } from './disclosures.ts';
 import { type ReadReceipt, type ReceiptPayload, readReceipt, shownSignature } from './payload.ts';
 import type { VerificationReport } from './report.ts';
-import { type VerifyFacts, verifyReceipt } from './verify.ts';
+import { type VerifyFacts, verifySignedReceipt } from './verify.ts';
 
 export type ReceiptDocument = {
   readonly kind: 'jws' | 'receipt' | 'execution';
@@ -125,7 +125,7 @@ export async function verifyDocument(
   const { jws, ...named } = document.kind === null ? NOTHING : document;
   const asked = { receiptId: receiptId ?? named.receiptId, jobId: jobId ?? named.jobId };
   const read = readReceipt(jws);
-  const report = await verifyReceipt({ jws, ...asked, keys, job: null, log }, primitives, read);
+  const report = await verifySignedReceipt({ jws, ...asked, keys, job: null, log }, primitives, read);
   const payload = report.signatureVerified ? read.payload : null;
   const differing = document.kind === null ? [] : differences(document, read);
   const trusted = report.ok && payload !== null;

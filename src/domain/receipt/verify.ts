@@ -54,7 +54,7 @@ export type VerifyFacts = {
 };
 
 /** `read`: the facts' JWS, if the caller has read it already. */
-export async function verifyReceipt(
+export async function verifySignedReceipt(
   facts: VerifyFacts,
   primitives: Primitives,
   { jws, payload }: ReadReceipt = readReceipt(facts.jws),

@@ -85,12 +85,16 @@ export type ScheduleRequest = Static<typeof ScheduleRequest>;
 /** `path`: JSON pointer into the schedule. */
 export type ScheduleFault = { readonly kind: 'fault'; readonly path: string; readonly message: string };
 
-export const fault = (path: string, message: string): ScheduleFault => ({ kind: 'fault', path, message });
+export const scheduleFault = (path: string, message: string): ScheduleFault => ({
+  kind: 'fault',
+  path,
+  message,
+});
 
 const noInstant = (path: string): ScheduleFault =>
-  fault(path, 'Expected an instant of ISO 8601 with an offset, such as 2030-01-31T09:00:00+01:00');
+  scheduleFault(path, 'Expected an instant of ISO 8601 with an offset, such as 2030-01-31T09:00:00+01:00');
 
-const noZone = (): ScheduleFault => fault('/timezone', 'Expected the name of an IANA time zone');
+const noZone = (): ScheduleFault => scheduleFault('/timezone', 'Expected the name of an IANA time zone');
 
 /** Runs of one schedule are at least this far apart. */
 const APART_MS = 60_000;

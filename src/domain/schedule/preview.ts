@@ -5,7 +5,14 @@ import { WebhookRequest } from '../job/webhook-request.ts';
 import { LIMITS } from '../limits.ts';
 import { Closed } from '../schema-parts.ts';
 import type { Calendar } from './calendar.ts';
-import { checkedSchedule, dueAfter, dueNext, fault, PaidSchedule, type ScheduleFault } from './plan.ts';
+import {
+  checkedSchedule,
+  dueAfter,
+  dueNext,
+  PaidSchedule,
+  type ScheduleFault,
+  scheduleFault,
+} from './plan.ts';
 
 export const SchedulePreviewRequest = Type.Object(
   { webhook: WebhookRequest, schedule: PaidSchedule },
@@ -58,5 +65,5 @@ export function previewOf(given: PaidSchedule, nowMs: number, calendar: Calendar
     due = dueNext(schedule, due, calendar);
   }
   if (runs.length > 0) return { kind: 'preview', schedule, runs };
-  return fault(schedule.type === 'once' ? '/runAt' : '/startAt', 'Expected an instant in the future');
+  return scheduleFault(schedule.type === 'once' ? '/runAt' : '/startAt', 'Expected an instant in the future');
 }

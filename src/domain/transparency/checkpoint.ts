@@ -50,7 +50,7 @@ export type Checkpoint = TreeHead & { readonly keyId: string };
  * The checkpoint, if one of the checkpoint keys has signed it under the name of its origin; else null. A note has no time:
  * checkpoints of a retired key stay valid, those of a compromised key never are.
  */
-export const verifyCheckpoint = (
+export const verifySignedCheckpoint = (
   note: string,
   keys: readonly KeyRecord[],
   primitives: Primitives,
@@ -131,8 +131,8 @@ export type CheckpointProblem =
 
 /** `rest`: all leaves are covered. `wait`: the rows lag behind the last checkpoint. */
 export type NextCheckpoint =
-  | { readonly next: 'sign' | 'rest' | 'wait' }
-  | { readonly next: 'refuse'; readonly why: CheckpointProblem };
+  | { readonly kind: 'sign' | 'rest' | 'wait' }
+  | { readonly kind: 'refuse'; readonly why: CheckpointProblem };
 
 export function nextCheckpoint({ last, signed, known, rows }: CheckpointFacts): NextCheckpoint {
   if (last === null) return refuse('checkpoint_unreadable');
@@ -141,10 +141,10 @@ export function nextCheckpoint({ last, signed, known, rows }: CheckpointFacts): 
   if (rows.size < last.size) {
     // All leaves precede the checkpoint in the event log: rows that contain the checkpoint contain all its leaves.
     const projected = rows.position !== null && rows.position >= last.position;
-    return projected ? refuse('history_cut') : { next: 'wait' };
+    return projected ? refuse('history_cut') : { kind: 'wait' };
   }
   if (!rows.extendsLast) return refuse('history_rewritten');
-  return { next: rows.size === last.size ? 'rest' : 'sign' };
+  return { kind: rows.size === last.size ? 'rest' : 'sign' };
 }
 
 /** A published checkpoint must not be lost or replaced: a later one extends it. `last`: of the event log. */
@@ -155,4 +155,4 @@ export function contradicts(
   return last.size < known.size || (last.size === known.size && !sameHash(last.root, known.root));
 }
 
-const refuse = (why: CheckpointProblem): NextCheckpoint => ({ next: 'refuse', why });
+const refuse = (why: CheckpointProblem): NextCheckpoint => ({ kind: 'refuse', why });

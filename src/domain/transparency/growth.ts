@@ -2,8 +2,8 @@
 import { Type } from '@sinclair/typebox';
 import { shapeCheck } from '#src/domain/shape-check.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
-import { type Checkpoint, verifyCheckpoint } from './checkpoint.ts';
-import { type Hash, sameHash, verifyConsistency } from './merkle.ts';
+import { type Checkpoint, verifySignedCheckpoint } from './checkpoint.ts';
+import { type Hash, sameHash, verifyConsistencyProof } from './merkle.ts';
 import { hashesIn } from './tiles.ts';
 
 export type GrowthClaim = {
@@ -45,9 +45,9 @@ export async function verifyGrowth(
   keys: readonly KeyRecord[],
   primitives: Primitives,
 ): Promise<GrowthVerdict> {
-  const older = await verifyCheckpoint(claim.older, keys, primitives);
+  const older = await verifySignedCheckpoint(claim.older, keys, primitives);
   if (older === null) return { ok: false, problem: 'older' };
-  const newer = await verifyCheckpoint(claim.newer, keys, primitives);
+  const newer = await verifySignedCheckpoint(claim.newer, keys, primitives);
   if (newer === null) return { ok: false, problem: 'newer' };
   const problem = problemBetween(older, newer, claim.proof);
   return problem === null ? { ok: true, older, newer } : { ok: false, problem };
@@ -60,7 +60,7 @@ function problemBetween(older: Checkpoint, newer: Checkpoint, given: unknown): C
   const proof = older.size === 0 ? [] : readProof(given, older.size, newer.size);
   if (typeof proof === 'string') return proof;
   const claim = { from: older.size, to: newer.size, fromRoot: older.root, toRoot: newer.root, proof };
-  return verifyConsistency(claim) ? null : 'inconsistent';
+  return verifyConsistencyProof(claim) ? null : 'inconsistent';
 }
 
 function readProof(given: unknown, from: number, to: number): readonly Hash[] | ConsistencyProblem {

@@ -53,7 +53,7 @@ export function verifyInclusion(claim: {
 }
 
 /** RFC 9162 §2.1.4.2: whether the tree of `from` leaves is a prefix of the tree of `to` leaves. */
-export function verifyConsistency(claim: {
+export function verifyConsistencyProof(claim: {
   readonly from: number;
   readonly to: number;
   readonly fromRoot: Hash;

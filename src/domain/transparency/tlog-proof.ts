@@ -1,7 +1,7 @@
 // A proof file (C2SP tlog-proof): proves that one leaf is in the log; verified offline with the log's key.
 import { toBase64 } from '#src/domain/encoding.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
-import { type Checkpoint, verifyCheckpoint } from './checkpoint.ts';
+import { type Checkpoint, verifySignedCheckpoint } from './checkpoint.ts';
 import { type Hash, leafHash, verifyInclusion } from './merkle.ts';
 import { hashesIn } from './tiles.ts';
 
@@ -52,7 +52,7 @@ export async function verifyTlogProof(
 ): Promise<ProofVerdict> {
   const proof = parseTlogProof(text);
   if (proof === null) return { ok: false, problem: 'malformed' };
-  const checkpoint = await verifyCheckpoint(proof.checkpoint, keys, primitives);
+  const checkpoint = await verifySignedCheckpoint(proof.checkpoint, keys, primitives);
   if (checkpoint === null) return { ok: false, problem: 'checkpoint' };
   if (expected.origin !== null && checkpoint.origin !== expected.origin)
     return { ok: false, problem: 'origin' };

@@ -2,7 +2,7 @@
 // log that it has cosigned.
 import { fromUtf8 } from '#src/domain/encoding.ts';
 import { type TreeHead, treeHeadOf } from './checkpoint.ts';
-import { emptyRoot, type Hash, isCount, sameHash, verifyConsistency } from './merkle.ts';
+import { emptyRoot, type Hash, isCount, sameHash, verifyConsistencyProof } from './merkle.ts';
 import { type Note, parseNote } from './note.ts';
 import { HASH_BYTES, hashesIn } from './tiles.ts';
 
@@ -81,6 +81,12 @@ export function judgeSubmission(
   if (oldSize !== size) return { kind: 'conflict', size };
   if (head.size === 0 && !sameHash(head.root, emptyRoot())) return { kind: 'wrong_empty_root' };
   if (head.size === size && !sameHash(head.root, root)) return { kind: 'forked' };
-  const proven = verifyConsistency({ from: size, to: head.size, fromRoot: root, toRoot: head.root, proof });
+  const proven = verifyConsistencyProof({
+    from: size,
+    to: head.size,
+    fromRoot: root,
+    toRoot: head.root,
+    proof,
+  });
   return proven ? null : { kind: 'inconsistent' };
 }

@@ -6,7 +6,7 @@ import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { FACTORS, LIMITS } from '#src/domain/limits.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
-import { type Call, type Endpoint, endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
+import { type Endpoint, type EndpointCall, endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
 import type { Routed } from '#src/http/request/pipeline.ts';
 import { schemaCheck } from '#src/http/request/validation.ts';
@@ -85,7 +85,7 @@ export function mcpRoutes(
   const server = lazily(async () =>
     (await import('./server.ts')).mcpServer(facts, endpoints, route, deps.logger),
   );
-  async function answer({ request }: Call): Promise<Response | Refused> {
+  async function answer({ request }: EndpointCall): Promise<Response | Refused> {
     const parsed = await parseRequest(deps, request, rules);
     if (isRefused(parsed)) return parsed;
     if (!acceptsJson(request.headers.get('accept'))) return notAcceptable(parsed.body);

@@ -206,8 +206,8 @@ function pathSegment(id: string): string {
   return /^\.{0,2}$/.test(id) ? '-' : encodeURIComponent(id);
 }
 
-function member(of: unknown, name: string): unknown {
-  return record.matches(of) && Object.hasOwn(of, name) ? of[name] : undefined;
+function member(value: unknown, name: string): unknown {
+  return record.matches(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
 /**

@@ -110,7 +110,7 @@ export const isBrowser = ({ headers }: Request): boolean =>
   /\btext\/html\b/.test(headers.get('accept') ?? '');
 
 /** The answer of a page whose records cannot be read now. */
-export function unavailable(pages: Pages, { code, retryAfterSeconds }: Fault): Response {
+export function unavailableAnswer(pages: Pages, { code, retryAfterSeconds }: Fault): Response {
   const title = 'The records are unavailable';
   const content = markup`<h1>${title}</h1>
 <p class="lead">This page cannot be shown now. Nothing is lost: <a href="">reload the page</a> in a moment.</p>

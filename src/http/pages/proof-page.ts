@@ -28,7 +28,7 @@ import {
   pagesFrom,
   RECENT_PROOFS,
   tooManyReads,
-  unavailable,
+  unavailableAnswer,
 } from './page.ts';
 
 export type ProofPageDeps = StandingDeps &
@@ -57,7 +57,7 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
           logFailure(contextOf(request).id, thrown);
           return thrown;
         });
-        if (standing instanceof Fault) return unavailable(pages, standing);
+        if (standing instanceof Fault) return unavailableAnswer(pages, standing);
         if (isRefused(standing)) {
           const { message } = standing;
           const page = { title: 'No proof here', description: message, content: noProof(message) };
@@ -135,13 +135,13 @@ function checksOf({ receiptId, checks }: VerificationReport, links: Links, logge
 <table id="checks" class="checks"><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${rows.map(rowOf)}</tbody></table></details>
 <p class="note">Checked by this relay: ${count}. <span class="ok">ok</span> is what the relay says, <span class="verified">verified</span> what your own browser has checked.</p>`;
   if (receiptId === null) return markup`<section class="own"><h2>Every check</h2>${table}</section>`;
-  const of = ({ path }: { readonly path: string }) =>
+  const addressFor = ({ path }: { readonly path: string }) =>
     path.replace(/:\w+/, () => encodeURIComponent(receiptId));
-  const inLog = markup`, with <a href="${of(ROUTES.logProof)}">its proof</a> under the newest <a href="${ROUTES.logCheckpoint.path}">checkpoint</a> of the transparency log`;
-  return markup`<section class="own" id="own-check" aria-labelledby="own-title" data-receipt-id="${receiptId}" data-receipt="${of(ROUTES.receipt)}" data-keys="${ROUTES.jwks.path}" data-proof="${of(ROUTES.logProof)}" data-checkpoint="${ROUTES.logCheckpoint.path}">
+  const inLog = markup`, with <a href="${addressFor(ROUTES.logProof)}">its proof</a> under the newest <a href="${ROUTES.logCheckpoint.path}">checkpoint</a> of the transparency log`;
+  return markup`<section class="own" id="own-check" aria-labelledby="own-title" data-receipt-id="${receiptId}" data-receipt="${addressFor(ROUTES.receipt)}" data-keys="${ROUTES.jwks.path}" data-proof="${addressFor(ROUTES.logProof)}" data-checkpoint="${ROUTES.logCheckpoint.path}">
 <h2 id="own-title">Every check</h2>
 <p id="own-state" role="status">Nothing was checked in your browser: that takes JavaScript. The rest of this page is what the relay says of itself.</p>
-${table}<div id="own-findings"><p>Without a script, save <a href="${of(ROUTES.receipt)}">the receipt</a> as <code>receipt.json</code> and check it on the command line${logged ? inLog : ''}:</p>
+${table}<div id="own-findings"><p>Without a script, save <a href="${addressFor(ROUTES.receipt)}">the receipt</a> as <code>receipt.json</code> and check it on the command line${logged ? inLog : ''}:</p>
 ${commandLine(links.at(ROUTES.jwks.path), logged ? links.logProof(receiptId) : null)}</div></section>`;
 }
 

@@ -25,7 +25,7 @@ import {
   markup,
   pagesFrom,
   tooManyReads,
-  unavailable,
+  unavailableAnswer,
   unreadable,
 } from './page.ts';
 
@@ -242,7 +242,7 @@ export function statusPageRoutes(
           return answer();
         } catch (error) {
           if (!(error instanceof Fault) || error.code !== 'read_models_unavailable') throw error;
-          return unavailable(pages, error);
+          return unavailableAnswer(pages, error);
         }
       },
       tooManyReads(pages),

@@ -54,7 +54,7 @@ export function countedAs(address: string): string {
   return groups === null ? address : `${groups.slice(0, 4).join(':')}::/64`;
 }
 
-export function isLoopback(address: string): boolean {
+export function isLoopbackClient(address: string): boolean {
   return address === '::1' || (isIpv4(address) && address.startsWith('127.'));
 }
 

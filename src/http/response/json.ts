@@ -21,5 +21,5 @@ export function json(
   });
 }
 
-export const jsonText = (text: string): Response =>
+export const jsonTextAnswer = (text: string): Response =>
   new Response(text, { headers: { 'content-type': 'application/json' } });

@@ -37,7 +37,7 @@ import type { Guided, GuidedInput } from '#src/usecases/execution/execute-guided
 import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 
-export type ExecuteDeps = ParseDeps &
+export type ExecuteRouteDeps = ParseDeps &
   GateDeps &
   Settings<'baseUrl' | 'offer' | 'rateLimitPerMinute' | 'returnsResponses'> & {
     execute(input: ExecuteInput): Promise<Execution | Refused>;
@@ -47,7 +47,7 @@ export type ExecuteDeps = ParseDeps &
     clientKey(address: string): string;
   };
 
-export function executeRoutes(deps: ExecuteDeps): Endpoint[] {
+export function executeRoutes(deps: ExecuteRouteDeps): Endpoint[] {
   const links = linksFrom(deps.settings.baseUrl);
   const checkpoint = deps.transparency.latest;
   return [
@@ -112,7 +112,7 @@ type PaidEndpoint<S extends TSchema> = {
   ): Promise<{ readonly execution: Execution; shown(): unknown } | Refused>;
 };
 
-function paidEndpoint<S extends TSchema>(deps: ExecuteDeps, paid: PaidEndpoint<S>): Endpoint {
+function paidEndpoint<S extends TSchema>(deps: ExecuteRouteDeps, paid: PaidEndpoint<S>): Endpoint {
   const { route, check, response, errors } = paid;
   const { baseUrl, offer, rateLimitPerMinute, returnsResponses } = deps.settings;
   const gate = paymentGate(deps, route);

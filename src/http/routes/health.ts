@@ -8,7 +8,7 @@ import { type WitnessesStatus, witnessesShown } from '#src/domain/monitoring/wit
 import { Closed, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
-import { contextOf, isLoopback } from '#src/http/request/request-context.ts';
+import { contextOf, isLoopbackClient } from '#src/http/request/request-context.ts';
 import { routeNotFound } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { shownBy } from '#src/http/response/shown.ts';
@@ -20,7 +20,7 @@ const Part = Closed({
   message: Type.Optional(Type.String({ description: 'What it means, and what to do.' })),
 });
 
-export const Witnesses = Closed(
+export const WitnessesShown = Closed(
   {
     configured: Type.Integer({ minimum: 1, description: 'Witnesses that this relay asks.' }),
     quorum: Type.String({ description: 'The rule that they have to satisfy, as the policy names it.' }),
@@ -60,7 +60,7 @@ export const HealthResponse = Closed({
     chain: Nullable(Part),
     schedules: Nullable(Part),
   }),
-  witnesses: Type.Optional(Witnesses),
+  witnesses: Type.Optional(WitnessesShown),
 });
 
 export type HealthDeps = Settings<'mode' | 'egressExemption' | 'metricsPublic'> & {
@@ -128,10 +128,10 @@ const FOREIGN = /^(?:cross|same)-site$/;
  */
 function isFromThisMachine(request: Request): boolean {
   const { headers } = request;
-  if (!isLoopback(contextOf(request).client) || [...headers.keys()].some((name) => ADDED.test(name)))
+  if (!isLoopbackClient(contextOf(request).client) || [...headers.keys()].some((name) => ADDED.test(name)))
     return false;
   if (FOREIGN.test(headers.get('sec-fetch-site') ?? '')) return false;
   // A proxy that adds no header, or a page whose name resolves to this address, still sends another Host.
   const hostname = URL.parse(`http://${headers.get('host') ?? 'localhost'}/`)?.hostname ?? '';
-  return hostname === 'localhost' || isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'));
+  return hostname === 'localhost' || isLoopbackClient(hostname.replace(/^\[(.*)\]$/, '$1'));
 }

@@ -73,16 +73,16 @@ export const ReceiptResponse = Closed({
   links: JobLinks,
 });
 
-export type JobDeps = ReadsOf<'job'> & ProgressOf<'reachedHead'>;
+export type JobRouteDeps = ReadsOf<'job'> & ProgressOf<'reachedHead'>;
 
-export function loadJob({ reads, progress }: JobDeps, id: string) {
+export function loadJob({ reads, progress }: JobRouteDeps, id: string) {
   const isFinished = ({ status, receiptId }: JobRecord) => status !== 'running' && receiptId !== null;
   return findById(progress, 'job', id, reads.job.find, isFinished);
 }
 
 const jobShown = shownBy(JobResponse);
 
-export function jobRoutes(deps: JobDeps & ReadsOf<'receipt'> & Settings<'baseUrl'>): Endpoint[] {
+export function jobRoutes(deps: JobRouteDeps & ReadsOf<'receipt'> & Settings<'baseUrl'>): Endpoint[] {
   const { reads, progress, settings } = deps;
   const links = linksFrom(settings.baseUrl);
   return [

@@ -22,12 +22,12 @@ import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { ProcessFigures, type ProcessMeter } from '#src/http/request/instrumentation.ts';
 import { type IntegerParameter, readInteger } from '#src/http/request/validation.ts';
-import { jsonText } from '#src/http/response/json.ts';
+import { jsonTextAnswer } from '#src/http/response/json.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
 import { figure, type Moment } from '#src/http/response/response-cache.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { Witnesses } from './health.ts';
+import { WitnessesShown } from './health.ts';
 import { ProofSummary, proofSummary, REDACTION_POLICY, RedactionPolicy } from './proofs.ts';
 
 export const Status = OneOf('ok', 'attention');
@@ -131,7 +131,7 @@ export function monitoringRoutes(summaries: Summaries): Endpoint[] {
   return [
     endpoint(ROUTES.monitoring, operation, async ({ request }) => {
       const wanted = readInteger(request.url, windowMs);
-      return typeof wanted === 'number' ? jsonText(await summaries.text(wanted)) : wanted;
+      return typeof wanted === 'number' ? jsonTextAnswer(await summaries.text(wanted)) : wanted;
     }),
   ];
 }
@@ -286,7 +286,7 @@ export const TrustResponse = Closed({
     }),
   ),
   trustSignals: Type.Array(Type.String()),
-  witnesses: Type.Optional(Witnesses),
+  witnesses: Type.Optional(WitnessesShown),
 });
 
 export type TrustDeps = Moment &
@@ -303,7 +303,7 @@ export function trustRoutes(deps: TrustDeps): Endpoint[] {
     answers: { 200: ['The summary.', TrustResponse] },
     errors: { 503: 'The read models are unavailable.' },
   } as const;
-  return [endpoint(ROUTES.trust, operation, async () => jsonText(await summary('trust')))];
+  return [endpoint(ROUTES.trust, operation, async () => jsonTextAnswer(await summary('trust')))];
 }
 
 async function trustSummary(deps: TrustDeps): Promise<typeof TrustResponse.static> {

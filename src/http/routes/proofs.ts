@@ -9,7 +9,7 @@ import { Closed, HttpStatus, Instant, Nullable } from '#src/domain/schema-parts.
 import type { ReadsOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { readInteger } from '#src/http/request/validation.ts';
-import { jsonText } from '#src/http/response/json.ts';
+import { jsonTextAnswer } from '#src/http/response/json.ts';
 import { type Links, linksFrom, ProofLinks, proofLinks } from '#src/http/response/links.ts';
 import { figure, type Moment } from '#src/http/response/response-cache.ts';
 import { shownBy } from '#src/http/response/shown.ts';
@@ -107,6 +107,6 @@ export function recentEndpoint(
   return endpoint(route, operation, async ({ request }) => {
     const wanted = readInteger(request.url, query);
     if (typeof wanted !== 'number') return wanted;
-    return jsonText(`${begin}${(await items('items')).slice(0, wanted).join(',')}]}`);
+    return jsonTextAnswer(`${begin}${(await items('items')).slice(0, wanted).join(',')}]}`);
   });
 }

@@ -31,15 +31,15 @@ import { json } from '#src/http/response/json.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
 import type { TicketOffer } from '#src/ports/payment-protocol.ts';
 import type { Bought, Buyer } from '#src/usecases/schedules/buy-run.ts';
-import type { Cancelled } from '#src/usecases/schedules/end-run.ts';
-import { notFound, type Quote } from '#src/usecases/schedules/quote.ts';
+import type { CancelledSchedule } from '#src/usecases/schedules/end-run.ts';
+import { type Quote, scheduleNotFound } from '#src/usecases/schedules/quote.ts';
 
 export type SchedulesDeps = {
   quoteSchedule(request: ScheduleRequest): Promise<Quote | Refused>;
   quoteRun(row: ScheduleRecord): Quote | Refused;
   create(request: ScheduleRequest, buyer: Buyer): Promise<Bought | Refused>;
   fund(scheduleId: string, buyer: Buyer): Promise<Bought | Refused>;
-  cancel(scheduleId: string, token: string): Promise<Cancelled | Refused>;
+  cancel(scheduleId: string, token: string): Promise<CancelledSchedule | Refused>;
   upcoming(schedule: Bought['schedule']): ReturnType<typeof upcomingRuns>;
   /** Throws `Fault` if the read models are unavailable. */
   find(scheduleId: string): Promise<ScheduleRecord | null>;
@@ -141,7 +141,7 @@ const rates = ({ settings }: Deps) => [rateRule('schedules', settings.rateLimitP
 async function admit(deps: Deps, request: Request, id: string): Promise<Allowed | Refused> {
   const limited = await limitRate(deps.quota, rates(deps), contextOf(request));
   if (isRefused(limited)) return limited;
-  return IS_ID.test(id) ? ALLOWED : notFound();
+  return IS_ID.test(id) ? ALLOWED : scheduleNotFound();
 }
 
 const ID = { description: 'Identifier of the schedule.', pattern: ID_PATTERN.schedule };
@@ -267,7 +267,7 @@ const findSurely = (deps: Deps, id: string) =>
   findForSure(
     deps.progress,
     () => deps.find(id),
-    notFound(),
+    scheduleNotFound(),
     () => false,
   );
 
@@ -330,7 +330,7 @@ function cancelEndpoint(deps: Deps, links: Links): Endpoint {
     const admitted = await admit(deps, request, id);
     if (isRefused(admitted)) return admitted;
     const token = tokenIn(request);
-    if (token === null) return notFound();
+    if (token === null) return scheduleNotFound();
     const cancelled = await deps.cancel(id, token);
     if (isRefused(cancelled)) return cancelled;
     return {

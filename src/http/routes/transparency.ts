@@ -5,7 +5,7 @@ import { isRefused, refused } from '#src/domain/refusal.ts';
 import { parseTilePath } from '#src/domain/transparency/tiles.ts';
 import type { ProgressOf } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
-import { findForSure, isIdOf, notFound } from '#src/http/records.ts';
+import { findForSure, isIdOf, recordNotFound } from '#src/http/records.ts';
 import { invalidRequest, readInteger } from '#src/http/request/validation.ts';
 import { taggedAnswer } from '#src/http/response/conditional-get.ts';
 import { routeNotFound } from '#src/http/response/errors.ts';
@@ -23,9 +23,9 @@ const noKey = refused(
 );
 const noTile = refused('route_not_found', 'The newest checkpoint has no such tile, or not of this width.');
 
-export type TransparencyDeps = ProgressOf<'reachedHead'> & { readonly transparency: Transparency };
+export type TransparencyRouteDeps = ProgressOf<'reachedHead'> & { readonly transparency: Transparency };
 
-export function transparencyRoutes({ transparency, progress }: TransparencyDeps): Endpoint[] {
+export function transparencyRoutes({ transparency, progress }: TransparencyRouteDeps): Endpoint[] {
   return [
     endpoint(ROUTES.logCheckpoint, null, ({ request }) => {
       const find = async () => {
@@ -61,7 +61,7 @@ export function transparencyRoutes({ transparency, progress }: TransparencyDeps)
         const proof = await transparency.prove(id);
         return typeof proof === 'string' ? text(request, proof, disposition) : proof;
       };
-      return isIdOf('receipt', id) ? findForSure(progress, find, noLog) : notFound('receipt');
+      return isIdOf('receipt', id) ? findForSure(progress, find, noLog) : recordNotFound('receipt');
     }),
     endpoint(ROUTES.logConsistency, null, async ({ request }) => {
       const [from, to] = [readInteger(request.url, size('from')), readInteger(request.url, size('to'))];

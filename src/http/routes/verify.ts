@@ -10,7 +10,7 @@ import { Closed, Nullable } from '#src/domain/schema-parts.ts';
 import type { ProgressOf } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { findById, isIdOf } from '#src/http/records.ts';
-import { type JobDeps, loadJob } from './jobs.ts';
+import { type JobRouteDeps, loadJob } from './jobs.ts';
 
 export const VerificationResponse = Closed({
   ok: Type.Boolean({ description: 'Every check is ok.' }),
@@ -32,18 +32,18 @@ export const VerificationResponse = Closed({
   ),
 });
 
-export type VerifyDeps = ProgressOf<'reachedHead'> & {
+export type VerifyRouteDeps = ProgressOf<'reachedHead'> & {
   verifyJob(jobId: string): Promise<VerificationReport | Refused>;
   verifyReceipt(receiptId: string): Promise<VerificationReport | Refused>;
 };
 
-const verifyJob = ({ progress, verifyJob: verify }: VerifyDeps, id: string) =>
+const verifyJob = ({ progress, verifyJob: verify }: VerifyRouteDeps, id: string) =>
   findById(progress, 'job', id, verify);
 
-const verifyReceipt = ({ progress, verifyReceipt: verify }: VerifyDeps, id: string) =>
+const verifyReceipt = ({ progress, verifyReceipt: verify }: VerifyRouteDeps, id: string) =>
   findById(progress, 'receipt', id, verify);
 
-export function verifyRoutes(deps: VerifyDeps): Endpoint[] {
+export function verifyRoutes(deps: VerifyRouteDeps): Endpoint[] {
   const answers = {
     200: [`The report. An action is done only when ${DONE_WHEN}.`, VerificationResponse],
   } as const;
@@ -78,7 +78,7 @@ export type Standing = {
   readonly report: VerificationReport | null;
 };
 
-export type StandingDeps = JobDeps & VerifyDeps;
+export type StandingDeps = JobRouteDeps & VerifyRouteDeps;
 
 export function standings(deps: StandingDeps): (id: string) => Promise<Standing | Refused> {
   // A report is the same object only while the job's row is the one that it was computed from.

@@ -70,8 +70,12 @@ export async function auditAgainstChain({
       const block = blockFault(round, await scan.block(round.toBlock));
       let end = begin;
       while ((transfers[end]?.block ?? Number.POSITIVE_INFINITY) <= round.toBlock) end++;
-      const its = transfers.slice(begin, end);
-      const faults = [block, transfersFault(round, its), ...chargeFaults(round, its, record.chargeOf)];
+      const compared = transfers.slice(begin, end);
+      const faults = [
+        block,
+        transfersFault(round, compared),
+        ...chargeFaults(round, compared, record.chargeOf),
+      ];
       if (report(faults, location)) record.compared.round(row);
       begin = end;
       checked.comparisons++;

@@ -108,11 +108,11 @@ export function auditChain(states: StreamStates, from: ChainFold | undefined) {
     /** At the end of the record. */
     unbalanced(books: Books): readonly Fault[] {
       return books.flatMap((sums) => {
-        const its = [...accounts.values()].filter(
+        const found = [...accounts.values()].filter(
           ({ network, asset }) => network === sums.network && asset === sums.asset,
         );
-        const received = its.reduce((sum, one) => sum + one.received, 0n);
-        const unattributed = its.reduce((sum, one) => sum + one.unattributed, 0n);
+        const received = found.reduce((sum, one) => sum + one.received, 0n);
+        const unattributed = found.reduce((sum, one) => sum + one.unattributed, 0n);
         const fault = receivedFault(sums, received, unattributed);
         return fault === null ? [] : [fault];
       });

@@ -66,17 +66,17 @@ export function auditKept(kept: readonly KeptCheckpoint[], primitives: Primitive
       factsOf: (size: number) => KeptFacts & { readonly latest: number },
     ): Promise<readonly Fault[]> {
       const faults: Fault[] = [];
-      for (const one of kept) {
+      for (const checkpoint of kept) {
         const before = faults.length;
         // Of a compromised key too: otherwise a relay could revoke its key and rewrite what the key has signed.
-        if ((await verifyOwnCheckpoint(one.note, keys, primitives)) === null) {
-          const message = `No trusted checkpoint key has signed the checkpoint of ${one.source}.`;
+        if ((await verifyOwnCheckpoint(checkpoint.note, keys, primitives)) === null) {
+          const message = `No trusted checkpoint key has signed the checkpoint of ${checkpoint.source}.`;
           faults.push(fault('kept_checkpoint_signature_invalid', message));
         }
-        const facts = factsOf(one.size);
-        const unfit = keptFault(one, facts);
+        const facts = factsOf(checkpoint.size);
+        const unfit = keptFault(checkpoint, facts);
         if (unfit !== null) faults.push(unfit);
-        if (faults.length === before) continued.set(one, facts.latest);
+        if (faults.length === before) continued.set(checkpoint, facts.latest);
       }
       return faults;
     },

@@ -34,7 +34,7 @@ export function auditWitnesses(
   async function verify(
     note: string,
     lines: readonly string[],
-    { of, fits }: { readonly of: string; readonly fits: boolean },
+    { of: subject, fits }: { readonly of: string; readonly fits: boolean },
   ): Promise<readonly Fault[]> {
     const parsed = policy === null ? null : parseNote(note);
     const size = parseCheckpoint(note)?.size;
@@ -50,7 +50,7 @@ export function auditWitnesses(
       if (before === undefined || before.size < size) hours.set(hour, { time, size });
     }
     return invalid.map((name) =>
-      fault('cosignature_invalid', `The cosignature of the witness ${name} on ${of} does not verify.`),
+      fault('cosignature_invalid', `The cosignature of the witness ${name} on ${subject} does not verify.`),
     );
   }
 
@@ -70,9 +70,12 @@ export function auditWitnesses(
       fits: (one: KeptCheckpoint) => boolean,
     ): Promise<readonly Fault[]> {
       const faults: Fault[] = [];
-      for (const one of all)
+      for (const checkpoint of all)
         faults.push(
-          ...(await verify(one.note, [], { of: `the checkpoint of ${one.source}`, fits: fits(one) })),
+          ...(await verify(checkpoint.note, [], {
+            of: `the checkpoint of ${checkpoint.source}`,
+            fits: fits(checkpoint),
+          })),
         );
       return faults;
     },

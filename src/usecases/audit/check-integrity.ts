@@ -52,16 +52,18 @@ export async function integrityOf(deps: IntegrityDeps): Promise<Integrity> {
   const head = await log.lastPosition();
   onProgress?.(0, null, head);
   for await (const page of pagesOf(log, null, head, true)) {
-    for (const one of page.found) {
-      const isEvent = one.kind === 'event';
+    for (const scanned of page.found) {
+      const isEvent = scanned.kind === 'event';
       const {
         kind: _,
         message: __,
         ...location
-      } = isEvent ? { kind: null, message: null, ...locationOf(one.event) } : damageFinding(one.damage);
-      const faults = isEvent ? order.take(one.event) : order.takeDamaged(one.damage);
+      } = isEvent
+        ? { kind: null, message: null, ...locationOf(scanned.event) }
+        : damageFinding(scanned.damage);
+      const faults = isEvent ? order.take(scanned.event) : order.takeDamaged(scanned.damage);
       for (const each of faults) found(findingOf(each, location));
-      if (!isEvent) found(damageFinding(one.damage));
+      if (!isEvent) found(damageFinding(scanned.damage));
     }
     for (const event of page.unindexed) found(findingOf(unindexed(event.stream), locationOf(event)));
     unchecked += page.unchecked;

@@ -37,8 +37,8 @@ export async function receiptLogOrigin(
 ): Promise<string | null> {
   if (!(await hasReceiptLog(log))) return null;
   for await (const { found } of pagesOf(log, null, head))
-    for (const one of found) {
-      const origin = one.kind === 'event' ? originIn(one.event) : null;
+    for (const scanned of found) {
+      const origin = scanned.kind === 'event' ? originIn(scanned.event) : null;
       if (origin !== null) return origin;
     }
   return null;

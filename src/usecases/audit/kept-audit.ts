@@ -34,8 +34,8 @@ export function keptAudit({ state, kept }: Deps, states: StreamStates) {
       if (last !== null) checkpoint = { ...last, note };
     },
     /** At the end of the events. null: the audit cannot be continued. */
-    end(of: Omit<Folds, 'release' | 'evidence' | 'last' | 'checkpoint'> | null): void {
-      folds = of === null ? null : foldsText({ ...of, release, evidence, last, checkpoint });
+    end(kept: Omit<Folds, 'release' | 'evidence' | 'last' | 'checkpoint'> | null): void {
+      folds = kept === null ? null : foldsText({ ...kept, release, evidence, last, checkpoint });
     },
     /**
      * After `end`: keeps the state. false: it remains as it was, because the log has damaged events, which may be put back, or

@@ -2,7 +2,7 @@
 
 import type { EventLocation, Finding } from '#src/domain/audit/finding.ts';
 import type { StatedRefund } from '#src/domain/audit/judge-chain.ts';
-import type { DecisionFacts, PaymentHistory } from '#src/domain/audit/judge-payment.ts';
+import type { DecisionOfJob, PaymentHistory } from '#src/domain/audit/judge-payment.ts';
 import type { RefundHistory } from '#src/domain/audit/judge-refund.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import type { ChainReconciled } from '#src/domain/events/payment.ts';
@@ -79,7 +79,7 @@ type Kinds = {
   readonly ended: true;
   readonly claim: Claim;
   readonly refund: RefundHistory;
-  readonly decision: DecisionFacts;
+  readonly decision: DecisionOfJob;
   readonly schedule: Schedule;
   /** Of a run that was started and skipped. */
   readonly skippedRun: Ticket;

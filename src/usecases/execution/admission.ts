@@ -42,8 +42,8 @@ const READ_AGAIN_MAX = 8;
  * LIMITS.inFlightPerPayer calls in flight, unconfirmed payments included; LIMITS.perMinutePerPayer a minute;
  * LIMITS.unchargedPerDay of the client.
  */
-export async function takePaidSlot(deps: PaidSlotDeps, it: PaidSlot): Promise<Release | Refused> {
-  const { caller, client, account, paymentStream, isNew } = it;
+export async function takePaidSlot(deps: PaidSlotDeps, wanted: PaidSlot): Promise<Release | Refused> {
+  const { caller, client, account, paymentStream, isNew } = wanted;
   const waiting = () => (isNew ? deps.unconfirmed.waiting(account, paymentStream) : []);
   await dropResolved(deps, waiting().slice(0, READ_AGAIN_MAX));
   const unconfirmed = waiting().length;

@@ -39,13 +39,13 @@ export type PaymentDeps = JournalDeps &
 export async function verifyPayment(
   deps: PaymentDeps,
   call: Call,
-  by: 'facilitator' | 'node' = 'facilitator',
+  verifier: 'facilitator' | 'node' = 'facilitator',
 ): Promise<{ readonly verified: boolean } | Refused> {
   if (call.presented === null) return { verified: true };
   const { presented } = call;
   const failures = isContract(call) ? await checkWalletFailures(deps.quota, call) : ALLOWED;
   if (isRefused(failures)) return failures;
-  return withVerifyPlace(deps, call, () => judgePayment(deps, call, presented, by));
+  return withVerifyPlace(deps, call, () => judgePayment(deps, call, presented, verifier));
 }
 
 /**
@@ -68,10 +68,12 @@ async function judgePayment(
   deps: PaymentDeps,
   call: Call,
   presented: PresentedPayment,
-  by: 'facilitator' | 'node',
+  verifier: 'facilitator' | 'node',
 ): Promise<{ readonly verified: boolean } | Refused> {
   const { payments } = deps;
-  const answer = await (by === 'node' ? payments.verifySignature(presented) : payments.verify(presented));
+  const answer = await (verifier === 'node'
+    ? payments.verifySignature(presented)
+    : payments.verify(presented));
   if (answer.outcome === 'valid')
     return call.run === undefined ? { verified: true } : demandUnused(deps, call);
   if (answer.outcome === 'unavailable') throw notVerified();

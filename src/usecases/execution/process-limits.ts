@@ -37,9 +37,9 @@ export function inFlightSlots(max: number, { forRuns = 0 } = {}): Slots {
   const byPayer = new Map<string, number>();
   let [all, calls] = [0, 0];
   return {
-    take(payer, perPayer, of = 'calls') {
+    take(payer, perPayer, kind = 'calls') {
       const own = byPayer.get(payer) ?? 0;
-      const isCall = of === 'calls';
+      const isCall = kind === 'calls';
       const isFull = all >= max || (isCall && calls >= max - forRuns);
       if (isFull || (perPayer !== null && own >= perPayer)) return tooManyInFlight();
       all += 1;

@@ -18,7 +18,7 @@ import { decide, JOB, type JournalDeps, load, PAYMENT, tryAppend } from '#src/us
 import { type CompleteRequest, confirmFacts, findClaimed } from './complete-refund.ts';
 
 /** `id`: name of the payment's stream. `isNew` false: it had begun before. */
-export type Begun =
+export type BegunRefund =
   | {
       readonly outcome: 'begun';
       readonly id: string;
@@ -46,7 +46,7 @@ export async function beginPaymentRefund(
   deps: JournalDeps & Pick<Payments, 'lookUp'> & Pick<CompleteRequest, 'findTransfers'>,
   id: string,
   { includeServed, statement }: BeginOptions,
-): Promise<Begun> {
+): Promise<BegunRefund> {
   for (;;) {
     const { answer } = await decide<Payment, PaymentEvent, BeginRefusal | 'begun' | 'begun_before'>(
       deps,
@@ -81,7 +81,7 @@ const PAUSE_MS = 100;
  * Reads the job after the refund has begun. Returns null if the refund has to begin again, also because another process
  * acted first.
  */
-async function confirm(deps: JournalDeps, id: string, isNew: boolean): Promise<Begun | null> {
+async function confirm(deps: JournalDeps, id: string, isNew: boolean): Promise<BegunRefund | null> {
   for (let waited = 0; ; waited += PAUSE_MS) {
     const view = await load(deps, PAYMENT, id);
     const { state } = view;

@@ -121,12 +121,18 @@ async function loadBegun(
     const { state } = view;
     if (state.status !== 'refunding' || state.reserved.network !== network) continue;
     if (!paid.has(state.reserved.payer.toLowerCase())) continue;
-    const by = claimed.get(id) ?? null;
+    const claimant = claimed.get(id) ?? null;
     const charge = state.settled.transaction;
     const found = charge === null ? null : await findTransfers(charge);
     const chargedAtSeconds = found?.outcome === 'found' ? found.atSeconds : null;
     const holds = confirmRefund(state, await confirmFacts(deps.log, view, state)) === 'holds';
-    begun.push({ id, payment: state, claimedBy: by === transaction ? null : by, holds, chargedAtSeconds });
+    begun.push({
+      id,
+      payment: state,
+      claimedBy: claimant === transaction ? null : claimant,
+      holds,
+      chargedAtSeconds,
+    });
   }
   return begun;
 }

@@ -14,7 +14,7 @@ import { standingRounds } from '#src/usecases/process/fold-ledger.ts';
 import { paymentHistories } from './payment-histories.ts';
 
 /** Open payments, the longest open first. `nowMs`: Unix ms. */
-export function openPayments({ entries }: Pick<Ledger, 'entries'>, nowMs: number): readonly PaymentRow[] {
+export function openPaymentRows({ entries }: Pick<Ledger, 'entries'>, nowMs: number): readonly PaymentRow[] {
   const rows: PaymentRow[] = [];
   for (const [id, entry] of entries) {
     const row = openState(entry, nowMs) === null ? null : paymentRow(id, entry, nowMs);
@@ -132,7 +132,7 @@ export function selecting(
 export type Period = { readonly since: string | null; readonly until: string | null };
 
 /** Whether the payment was charged in the period, or reserved if it was never charged. */
-export const isWithin = ({ settledAt, reservedAt }: PaymentRow, period: Period): boolean =>
+export const isWithinPeriod = ({ settledAt, reservedAt }: PaymentRow, period: Period): boolean =>
   isIn(settledAt ?? reservedAt, period);
 
 /** `time`: RFC 3339, UTC. */

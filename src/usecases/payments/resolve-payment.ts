@@ -3,10 +3,10 @@
 import type { PaymentReserved } from '#src/domain/events/payment.ts';
 import {
   isResolvable,
-  type Resolution,
+  type OperatorStatement,
+  type PaymentResolution,
   resolveByChain,
   resolveByHand,
-  type Statement,
 } from '#src/domain/payment/resolve.ts';
 import type { ChainFinding, Payment } from '#src/domain/payment/state.ts';
 import { iso } from '#src/lib/iso.ts';
@@ -22,11 +22,11 @@ export type ResolveRequest = {
   /** Name of the payment's stream. */
   readonly id: string;
   /** null: what the chain shows. */
-  readonly statement: Statement | null;
+  readonly statement: OperatorStatement | null;
 };
 
 export type Resolved = { readonly status: Payment['status'] } & (
-  | Resolution
+  | PaymentResolution
   /** The statement is not recorded: the chain has an answer, `finding`. */
   | { readonly kind: 'chain_answers'; readonly finding: ChainFinding['outcome'] }
   /** The transaction that the statement names does not contain the transfer of this authorization. */
@@ -48,7 +48,7 @@ export async function resolvePayment(
 async function resolve(
   { chain, clock }: JournalDeps & { readonly chain: ResolveChain },
   payment: Payment,
-  statement: Statement | null,
+  statement: OperatorStatement | null,
 ): Promise<Resolved> {
   const { status } = payment;
   if (payment.status === 'absent' || !isResolvable(payment)) return { status, kind: 'nothing_to_resolve' };

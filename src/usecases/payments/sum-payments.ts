@@ -36,10 +36,10 @@ export type PeriodSums = {
  */
 export async function sumPayments(
   log: EventLog,
-  by: 'day' | 'month',
+  unit: 'day' | 'month',
   { since, until }: Period,
 ): Promise<readonly PeriodSums[]> {
-  const length = by === 'day' ? 10 : 7;
+  const length = unit === 'day' ? 10 : 7;
   const changes = new Map<string, Books>();
   for await (const { events } of paymentHistories(log)) {
     const paid = events.find((event) => event.type === 'JobStarted')?.data.payment ?? null;
@@ -99,8 +99,8 @@ export type Balance = Asset &
   };
 
 /** Whether the sums of the books, taken alone, contradict each other; `of`: those of one asset. */
-export const contradictsItself = ({ books }: Pick<Ledger, 'books'>, of: Asset | null = null): boolean =>
-  books.some((sums) => !isBalanced(sums) && (of === null || isSame(sums, of)));
+export const contradictsItself = ({ books }: Pick<Ledger, 'books'>, asset: Asset | null = null): boolean =>
+  books.some((sums) => !isBalanced(sums) && (asset === null || isSame(sums, asset)));
 
 /**
  * Whether anything is left for an operator to do: a payment that needs action, or sums that do not balance. A transfer
@@ -119,9 +119,9 @@ export function balanceOf({ books, comparisons }: Pick<Ledger, 'books' | 'compar
   for (const one of compared) if (!rows.some((sums) => isSame(sums, one))) rows.push(noSums(one));
   return rows.map((sums) => {
     const { network, asset } = sums;
-    const its = compared.filter((one) => isSame(one, sums));
-    const received = its.reduce((sum, one) => sum + one.received, 0n);
-    const unattributed = its.reduce((sum, one) => sum + one.unattributed, 0n);
+    const ofAsset = compared.filter((one) => isSame(one, sums));
+    const received = ofAsset.reduce((sum, one) => sum + one.received, 0n);
+    const unattributed = ofAsset.reduce((sum, one) => sum + one.unattributed, 0n);
     return {
       network,
       asset,
@@ -133,7 +133,7 @@ export function balanceOf({ books, comparisons }: Pick<Ledger, 'books' | 'compar
       corrected: String(sums.corrected),
       unattributed: String(unattributed),
       received: String(received),
-      upToBlock: its.length === 0 ? null : Math.max(...its.map(({ toBlock }) => toBlock)),
+      upToBlock: ofAsset.length === 0 ? null : Math.max(...ofAsset.map(({ toBlock }) => toBlock)),
       balanced:
         isBalanced(sums) && received === sums.charged - sums.missing + unattributed - sums.unconfirmed,
     };

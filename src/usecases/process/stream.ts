@@ -45,7 +45,7 @@ export type JournalDeps = {
 // ── kinds of streams ────────────────────────────────────────────────────────────────────────────────────
 
 /** What the streams of one kind contain, and how they are folded. `Id`: what the callers know them by. */
-export type StreamKind<S, E extends DomainEvent> = {
+export type StreamDeclaration<S, E extends DomainEvent> = {
   readonly nameOf: (id: string) => string;
   readonly isEvent: (event: DomainEvent) => event is E;
   readonly absent: S;
@@ -54,7 +54,7 @@ export type StreamKind<S, E extends DomainEvent> = {
   readonly correlationOf: (event: E, stream: string) => string;
 };
 
-const streamOf = <S, E extends DomainEvent>(kind: StreamKind<S, E>): StreamKind<S, E> => kind;
+const streamOf = <S, E extends DomainEvent>(kind: StreamDeclaration<S, E>): StreamDeclaration<S, E> => kind;
 
 const byName = (stream: string): string => stream;
 
@@ -127,7 +127,7 @@ export type JobView = Loaded<Job>;
 /** Throws as `eventIn`. */
 export async function load<S, E extends DomainEvent>(
   { log }: Pick<JournalDeps, 'log'>,
-  kind: StreamKind<S, E>,
+  kind: StreamDeclaration<S, E>,
   id: string,
 ): Promise<Loaded<S>> {
   const stream = kind.nameOf(id);
@@ -148,7 +148,7 @@ const REREAD_MS = 500;
  */
 export async function loadSurely<S, E extends DomainEvent>(
   deps: JournalDeps,
-  kind: StreamKind<S, E>,
+  kind: StreamDeclaration<S, E>,
   id: string,
 ): Promise<Loaded<S>> {
   for (;;) {
@@ -237,7 +237,7 @@ async function orNull<T>(appending: Promise<T>): Promise<T | null> {
 /** Appends at the revision read, and returns the view after it. Throws `WrongExpectedVersion` if another process was first. */
 export async function append<S, E extends DomainEvent>(
   deps: JournalDeps,
-  kind: StreamKind<S, E>,
+  kind: StreamDeclaration<S, E>,
   view: View<NoInfer<S>>,
   events: readonly NoInfer<E>[],
 ): Promise<View<S>> {
@@ -251,7 +251,7 @@ export async function append<S, E extends DomainEvent>(
 /** As `append`, but returns null if another process was first. */
 export const tryAppend = <S, E extends DomainEvent>(
   deps: JournalDeps,
-  kind: StreamKind<S, E>,
+  kind: StreamDeclaration<S, E>,
   view: View<NoInfer<S>>,
   events: readonly NoInfer<E>[],
 ): Promise<View<S> | null> => orNull(append(deps, kind, view, events));
@@ -265,7 +265,7 @@ export type Decision<E, R> = { readonly events: readonly E[]; readonly answer: R
  */
 export async function decide<S, E extends DomainEvent, R>(
   deps: JournalDeps,
-  kind: StreamKind<S, E>,
+  kind: StreamDeclaration<S, E>,
   id: string,
   command: (view: Loaded<S>) => Decision<NoInfer<E>, R> | Promise<Decision<NoInfer<E>, R>>,
 ): Promise<{ readonly view: View<S>; readonly answer: R }> {

@@ -3,20 +3,20 @@
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, type KeyEvent, STREAM } from '#src/domain/events.ts';
 import type { ReadReceipt } from '#src/domain/receipt/payload.ts';
-import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import { evolveKeys, type KeyRecord, type Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 
 type JudgeReceiptDeps = { readonly log: EventLog; readonly primitives: Primitives };
 
 /** `position`: of the ReceiptSigned event; `read`: the receipt, if it was read already. The receipt-only checks run. */
-export type JudgeReceipt = (
+export type ReceiptJudge = (
   receipt: EventOf<'ReceiptSigned'>['data'],
   position: string,
   read?: ReadReceipt,
 ) => Promise<boolean>;
 
-export function receiptJudge({ log, primitives }: JudgeReceiptDeps): JudgeReceipt {
+export function receiptJudge({ log, primitives }: JudgeReceiptDeps): ReceiptJudge {
   let known: { readonly events: readonly KeyFact[]; readonly upTo: string } | null = null;
   /** The keys by all events before `position`: read again only if the cached events may end before it. */
   async function keysBefore(position: string): Promise<readonly KeyRecord[]> {
@@ -29,7 +29,9 @@ export function receiptJudge({ log, primitives }: JudgeReceiptDeps): JudgeReceip
   }
   return async ({ jws, receiptId, jobId }, position, read) => {
     const keys = await keysBefore(position);
-    return (await verifyReceipt({ jws, receiptId, jobId, keys, job: null, log: null }, primitives, read)).ok;
+    return (
+      await verifySignedReceipt({ jws, receiptId, jobId, keys, job: null, log: null }, primitives, read)
+    ).ok;
   };
 }
 

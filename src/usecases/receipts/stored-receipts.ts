@@ -3,7 +3,7 @@ import { STREAM } from '#src/domain/events.ts';
 import type { ChainedEvent } from '#src/domain/receipt/payload.ts';
 import { type ReceiptRecord, receiptRecord } from '#src/domain/receipt/record.ts';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
-import { type JobFacts, type LogFacts, verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { type JobFacts, type LogFacts, verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
@@ -160,7 +160,7 @@ type Known = {
 };
 
 function judge({ primitives }: VerifyDeps, { id: receiptId, jobId, jws }: StoredReceipt, known: Known) {
-  return verifyReceipt({ jws, receiptId, jobId, ...known }, primitives);
+  return verifySignedReceipt({ jws, receiptId, jobId, ...known }, primitives);
 }
 
 /** null if the rows contain no checkpoint: there is no transparency log, or one too new to contain a receipt. */

@@ -29,7 +29,7 @@ import type { Payments } from '#src/ports/payments.ts';
 import { recordedRounds } from '#src/usecases/process/fold-ledger.ts';
 import { JOB, type JournalDeps, load, PAYMENT, tryAppend } from '#src/usecases/process/stream.ts';
 
-export type JudgeDeps = JournalDeps & {
+export type JudgeOpenDeps = JournalDeps & {
   readonly scan: Pick<ChainScan, 'blockOf'>;
   readonly lookUp: Payments['lookUp'];
 };
@@ -49,10 +49,10 @@ export type Compared = {
   readonly signal: AbortSignalLike;
   /** Another process has continued the comparison: what this one found counts no more. */
   readonly isOvertaken: () => Promise<boolean>;
-  readonly turns: Turns;
+  readonly turns: OpenTurns;
 };
 
-export type Judged = {
+export type JudgedPayments = {
   readonly settled: readonly string[];
   readonly missing: readonly string[];
   readonly rejected: readonly string[];
@@ -70,7 +70,11 @@ const FAILURES = 3;
 export const RECENT_MS = 86_400_000;
 
 /** Stops when the signal aborts, or when another process continues the comparison. */
-export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compared): Promise<Judged> {
+export async function judgeOpen(
+  deps: JudgeOpenDeps,
+  ledger: Ledger,
+  compared: Compared,
+): Promise<JudgedPayments> {
   const judged = { settled: [] as string[], missing: [] as string[], rejected: [] as string[] };
   let unread: number | null = null;
   let failures = 0;
@@ -111,7 +115,7 @@ const isOpenTo = (payment: Payment, upTo: ChainBlock): boolean =>
 const isRefusedAndOver = (payment: Payment, { time }: ChainBlock): boolean =>
   payment.status === 'rejected' && isSurelyOver(payment.reserved, time);
 
-function candidates(deps: JudgeDeps, ledger: Ledger, compared: Compared): readonly string[] {
+function candidates(deps: JudgeOpenDeps, ledger: Ledger, compared: Compared): readonly string[] {
   const { account, upTo, confirmed } = compared;
   const key = accountKey(account);
   const found = new Set(compared.replaced.filter((stream) => !confirmed.has(stream)));
@@ -135,10 +139,10 @@ function refusedAndOver(
 ): readonly string[] {
   for (const stream of over) if (!refused.has(stream)) over.delete(stream);
   const found: string[] = [];
-  for (const [stream, one] of refused) {
-    if (accountKey(one.account) !== key || over.has(stream)) continue;
-    const isRecent = nowMs - Number(one.validBefore) * 1000 <= RECENT_MS;
-    if (isRecent && isSurelyOver(one, upTo.time)) found.push(stream);
+  for (const [stream, payment] of refused) {
+    if (accountKey(payment.account) !== key || over.has(stream)) continue;
+    const isRecent = nowMs - Number(payment.validBefore) * 1000 <= RECENT_MS;
+    if (isRecent && isSurelyOver(payment, upTo.time)) found.push(stream);
   }
   return found;
 }
@@ -160,7 +164,7 @@ function mayHaveEnded(
 type Fact = EventOf<'PaymentSettled' | 'PaymentMissing' | 'PaymentRejected'>;
 
 async function factOf(
-  deps: JudgeDeps,
+  deps: JudgeOpenDeps,
   payment: Payment,
   finding: ChainFinding,
   upTo: ChainBlock,
@@ -178,12 +182,12 @@ async function factOf(
   return isOver && (await hasStarted(deps, payment.reserved.jobId)) ? null : fact;
 }
 
-const hasStarted = async ({ log }: JudgeDeps, jobId: string): Promise<boolean> =>
+const hasStarted = async ({ log }: JudgeOpenDeps, jobId: string): Promise<boolean> =>
   (await load({ log }, JOB, jobId)).state.status !== 'absent';
 
 /** The transfer of a payment is in a compared block, and the node's answer for these blocks did not contain it. */
 async function unreadBlock(
-  deps: JudgeDeps,
+  deps: JudgeOpenDeps,
   stream: string,
   finding: ChainFinding,
   compared: Compared,
@@ -196,7 +200,7 @@ async function unreadBlock(
 
 /** A round that stands has confirmed the charge since it was recorded: what named it as a candidate does not contain it yet. */
 async function hasConfirmed(
-  { log }: JudgeDeps,
+  { log }: JudgeOpenDeps,
   stream: string,
   block: number,
   { account, from }: Compared,
@@ -219,14 +223,14 @@ function onlyUnavailable(error: unknown): null {
 const earlier = (a: number | null, b: number | null): number | null =>
   a === null || b === null ? (a ?? b) : Math.min(a, b);
 
-export type Turns = {
+export type OpenTurns = {
   /** Takes turns: a candidate is taken again only after each other one was. One at which its user stops was not. */
   take(candidates: readonly string[], max: number): Iterable<string>;
   /** Refused payments that were looked up. */
   readonly over: Set<string>;
 };
 
-export function openTurns(): Turns {
+export function openTurns(): OpenTurns {
   let turn = 0;
   let lastTurn = new Map<string, number>();
   return {
@@ -236,9 +240,9 @@ export function openTurns(): Turns {
       const last = (one: string) => lastTurn.get(one) ?? 0;
       const next = [...candidates].sort((a, b) => last(a) - last(b)).slice(0, max);
       lastTurn = new Map(candidates.map((one) => [one, last(one)]));
-      for (const one of next) {
-        yield one;
-        lastTurn.set(one, turn);
+      for (const payment of next) {
+        yield payment;
+        lastTurn.set(payment, turn);
       }
     },
   };

@@ -12,8 +12,8 @@ export function paymentFigures(
   difference: bigint,
 ): PaymentFigures {
   const { network, asset } = account;
-  const its = ledger.books.find((sums) => sums.network === network && sums.asset.toLowerCase() === asset);
-  const { charged, served, refunded, open, missing, corrected } = its ?? noSums(account);
+  const found = ledger.books.find((sums) => sums.network === network && sums.asset.toLowerCase() === asset);
+  const { charged, served, refunded, open, missing, corrected } = found ?? noSums(account);
   const compared = ledger.comparisons.get(accountKey(account)) ?? null;
   return {
     units: {
@@ -41,8 +41,8 @@ type OpenFigures = PaymentFigures['open'];
 /** The same some seconds later. */
 export function agedFigures(figures: PaymentFigures, seconds: number): PaymentFigures {
   const { unserved, refundable, refunding, unknown, missing } = figures.open;
-  const aged = (one: OpenPayments) =>
-    one.payments === 0 ? one : { ...one, oldestSeconds: one.oldestSeconds + seconds };
+  const aged = (sum: OpenPayments) =>
+    sum.payments === 0 ? sum : { ...sum, oldestSeconds: sum.oldestSeconds + seconds };
   const open: OpenFigures = {
     unserved: aged(unserved),
     refundable: aged(refundable),

@@ -21,7 +21,7 @@ export type BlocksRead =
   /** The chain was reorganised meanwhile, or its nodes have different blocks. */
   | { readonly kind: 'reorganised' };
 
-export type ReadRequest = ScanRequest & {
+export type BlocksRequest = ScanRequest & {
   readonly account: ChainAccount;
   /** The newest block that counts. */
   readonly head: ChainBlock;
@@ -49,7 +49,7 @@ const startsOf = ({ differed }: BalanceMemory): readonly number[] => [0, 1 + dif
 export async function readBlocks(
   deps: Deps,
   memory: BalanceMemory,
-  request: ReadRequest,
+  request: BlocksRequest,
 ): Promise<BlocksRead> {
   const { from } = request;
   let last: BlocksRead = { kind: 'reorganised' };
@@ -70,7 +70,7 @@ export async function readBlocks(
 async function compared(
   deps: Deps,
   memory: BalanceMemory,
-  request: ReadRequest,
+  request: BlocksRequest,
   scanned: Scan,
 ): Promise<BlocksRead> {
   const { account, from, head, signal } = request;
@@ -93,7 +93,7 @@ async function compared(
 async function unexplained(
   deps: Deps,
   memory: BalanceMemory,
-  { account, from, signal }: ReadRequest,
+  { account, from, signal }: BlocksRequest,
   scanned: Scan,
 ): Promise<{ readonly difference: bigint; readonly after: bigint | null }> {
   const { scan, logger } = deps;

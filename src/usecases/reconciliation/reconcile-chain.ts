@@ -18,11 +18,17 @@ import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { standingRounds } from '#src/usecases/process/fold-ledger.ts';
 import { eventIn, eventsOf } from '#src/usecases/process/read-events.ts';
 import { appendUnlessOvertaken, envelope } from '#src/usecases/process/stream.ts';
-import { type JudgeDeps, type Judged, judgeOpen, openTurns, type Turns } from './judge-open.ts';
+import {
+  type JudgedPayments,
+  type JudgeOpenDeps,
+  judgeOpen,
+  type OpenTurns,
+  openTurns,
+} from './judge-open.ts';
 import { type BalanceMemory, type BooksDifference, noBalances, readBlocks } from './read-blocks.ts';
 import { type SettledTransfers, settleTransfers } from './settle-transfers.ts';
 
-export type ReconcileDeps = JudgeDeps & {
+export type ReconcileDeps = JudgeOpenDeps & {
   readonly scan: ChainScan;
   /** Names candidates. What it lacks is found later, and what it has too many of is of no harm: their streams decide. */
   readonly ledger: () => Promise<Ledger>;
@@ -33,12 +39,12 @@ export type RoundOptions = {
   /** Compares again from this block on, or from an earlier one; null: continues. */
   readonly from: number | null;
   readonly signal: AbortSignalLike;
-  readonly turns: Turns;
+  readonly turns: OpenTurns;
   readonly balances: BalanceMemory;
 };
 
 /** What a round found, by the streams of the payments. */
-export type RoundFound = Pick<Judged, 'settled' | 'missing' | 'rejected' | 'unread'> &
+export type RoundFound = Pick<JudgedPayments, 'settled' | 'missing' | 'rejected' | 'unread'> &
   Pick<SettledTransfers, 'corrected'>;
 
 export type Round =
@@ -221,7 +227,7 @@ type RoundFacts = {
   readonly from: number;
   readonly upTo: ChainBlock;
   readonly paid: SettledTransfers;
-  readonly judged: Judged;
+  readonly judged: JudgedPayments;
 };
 
 function roundOf(

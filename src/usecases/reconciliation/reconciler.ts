@@ -13,7 +13,6 @@ import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.
 import { isOutage } from '#src/ports/outage.ts';
 import type { PaymentFigures } from '#src/ports/telemetry.ts';
 import { Worker } from '#src/usecases/process/worker.ts';
-import { booksDifferences } from './books-difference.ts';
 import { openTurns } from './judge-open.ts';
 import { agedFigures, paymentFigures } from './payment-figures.ts';
 import { type BooksDifference, noBalances } from './read-blocks.ts';
@@ -237,5 +236,22 @@ function standstill(
       const { time, at } = last ?? begun;
       return monotonic() - at > limitMs + 2 * intervalMs ? time : null;
     },
+  };
+}
+
+/** Whether the payee's balance agrees with the transfers in the blocks that are compared, of each account. */
+function booksDifferences() {
+  const open = new Map<string, BooksDifference>();
+  return {
+    /** null: the balance agrees. */
+    look(account: ChainAccount, difference: BooksDifference | null): void {
+      if (difference === null) open.delete(accountKey(account));
+      else open.set(accountKey(account), difference);
+    },
+    /** null: there is none. */
+    first: (): BooksDifference | null => open.values().next().value ?? null,
+    /** Sum of all, in atomic units. */
+    units: (): bigint =>
+      [...open.values()].reduce((sum, { units }) => sum + (units < 0n ? -units : units), 0n),
   };
 }

@@ -32,7 +32,7 @@ import { answerInTime } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { demandWholeRecord } from '#src/usecases/transparency/whole-record.ts';
 import { hashOf, tokenOf } from './end-run.ts';
-import { nextOf, noRun, notFound, quoteOf, readPlan, type ScheduleDeps, timeOf } from './quote.ts';
+import { nextOf, noRun, quoteOf, readPlan, type ScheduleDeps, scheduleNotFound, timeOf } from './quote.ts';
 import { clientOf, covered, holderOf, sealedPayment, takeDay, tooMany } from './ticket-worth.ts';
 
 export type Buyer = {
@@ -119,7 +119,7 @@ export async function fundRun(
   buyer: Buyer,
 ): Promise<Bought | Refused> {
   const { state } = await orLogFault(load(deps, SCHEDULE, scheduleId), UNSETTLED);
-  if (state.status === 'absent') return notFound();
+  if (state.status === 'absent') return scheduleNotFound();
   const mayFund =
     buyer.token === null
       ? buyer.presented !== null && holderOf(deps, buyer) === state.holder
@@ -134,7 +134,7 @@ export async function fundRun(
   if (isRefused(read)) return read;
   return purchase(deps, buyer, read, async (call) => {
     const before = (await load(deps, SCHEDULE, scheduleId)).state;
-    if (before.status === 'absent') return notFound();
+    if (before.status === 'absent') return scheduleNotFound();
     const known = await findTicket(deps, buyer);
     if (known !== null && isRefused(known)) return known;
     if (known !== null && known.pledge.scheduleId !== scheduleId) return paymentReused();
@@ -150,7 +150,7 @@ export async function fundRun(
     if (ticket === null || isRefused(ticket)) return ticket;
     const { view, answer } = await call.deadline.forAppend(
       decide<Schedule, ScheduleEvent, PlannedRun | Refused>(deps, SCHEDULE, scheduleId, (now) => {
-        const again = now.state.status === 'absent' ? notFound() : fundedRun(now.events, order.jobId);
+        const again = now.state.status === 'absent' ? scheduleNotFound() : fundedRun(now.events, order.jobId);
         if (again !== null) return { events: [], answer: again };
         return funding(deps, call, now.state, order, ticket);
       }),
@@ -162,7 +162,7 @@ export async function fundRun(
 
 /** The first run without a payment is the one that is funded: another buyer may have taken the one that was quoted. */
 function funding(deps: ScheduleDeps, call: Call, schedule: Schedule, order: Order, ticket: Ticket) {
-  const next = schedule.status === 'absent' ? notFound() : nextOf(deps, schedule);
+  const next = schedule.status === 'absent' ? scheduleNotFound() : nextOf(deps, schedule);
   if (schedule.status === 'absent' || isRefused(next)) return { events: [], answer: next as Refused };
   const valid = validateRun(deps, call, { ...order, run: next.run });
   if (isRefused(valid)) return { events: [], answer: valid };

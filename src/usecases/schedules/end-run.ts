@@ -10,7 +10,7 @@ import { isoNow } from '#src/lib/iso.ts';
 import { releasePayment } from '#src/usecases/execution/release-payment.ts';
 import { JOB, load, SCHEDULE, tryAppend, type View } from '#src/usecases/process/stream.ts';
 import { answerInTime } from '#src/usecases/response-deadline.ts';
-import { notFound, type ScheduleDeps, timeOf } from './quote.ts';
+import { type ScheduleDeps, scheduleNotFound, timeOf } from './quote.ts';
 import { countSkipped } from './ticket-worth.ts';
 
 export type EndDeps = Pick<
@@ -75,8 +75,8 @@ export async function forgetRequest(deps: EndDeps, view: View<DefinedSchedule>):
 async function unneeded({ log }: EndDeps, { state }: View<DefinedSchedule>): Promise<readonly string[]> {
   const { status, next, tickets, defined } = state;
   if (status !== 'cancelled' && next !== null) return [];
-  for (const { status: of, jobId } of tickets) {
-    if (of === 'funded') return [];
+  for (const { status: runStatus, jobId } of tickets) {
+    if (runStatus === 'funded') return [];
     if ((await load({ log }, JOB, jobId)).state.status !== 'completed') return [];
   }
   return [defined.scheduleId];
@@ -94,18 +94,20 @@ export const tokenOf = ({ keyedHash }: Pick<ScheduleDeps, 'keyedHash'>, schedule
 export const hashOf = (token: string): string => toHex(sha256(utf8(token)));
 
 /** `underWay`: runs that end although the schedule is cancelled, since their payment is reserved already, or they are free. */
-export type Cancelled = { readonly underWay: readonly { readonly run: number; readonly jobId: string }[] };
+export type CancelledSchedule = {
+  readonly underWay: readonly { readonly run: number; readonly jobId: string }[];
+};
 
 /** No further run starts. Calling it again completes what a crash left undone. */
 export const cancelSchedule = (
   deps: EndDeps,
   scheduleId: string,
   token: string,
-): Promise<Cancelled | Refused> =>
+): Promise<CancelledSchedule | Refused> =>
   answerInTime(deps, 'repeat the cancellation.', async (deadline) => {
     for (;;) {
       let view = definedView(await load(deps, SCHEDULE, scheduleId));
-      if (view === null || hashOf(token) !== view.state.defined.cancelHash) return notFound();
+      if (view === null || hashOf(token) !== view.state.defined.cancelHash) return scheduleNotFound();
       const appending = tryAppend(deps, SCHEDULE, view, cancel(view.state, isoNow(deps)));
       view = definedView(await deadline.forAppend(appending));
       for (const ticket of view?.state.tickets ?? [])
@@ -116,7 +118,10 @@ export const cancelSchedule = (
     }
   });
 
-async function runsUnderWay(deps: EndDeps, { tickets }: DefinedSchedule): Promise<Cancelled['underWay']> {
+async function runsUnderWay(
+  deps: EndDeps,
+  { tickets }: DefinedSchedule,
+): Promise<CancelledSchedule['underWay']> {
   const jobs = await Promise.all(tickets.map(({ jobId }) => load(deps, JOB, jobId)));
   return tickets
     .filter((_, n) => jobs[n]?.state.status !== 'completed')

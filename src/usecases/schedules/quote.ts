@@ -49,7 +49,7 @@ export type Quote = {
   readonly maxTimeoutSeconds: number;
 };
 
-export type Plan = {
+export type PlannedSchedule = {
   readonly read: ReadRequest;
   readonly webhook: WebhookRequest;
   readonly defined: Pick<ScheduleDefined, 'schedule' | 'catchUpSeconds' | 'endsAt' | 'fingerprint'>;
@@ -105,7 +105,7 @@ export function nextOf(deps: Pick<ScheduleDeps, 'clock' | 'calendar'>, schedule:
   return nextToFund(schedule, timeOf(deps)) ?? over('complete');
 }
 
-export const notFound = () => refused('schedule_not_found', 'There is no such schedule.');
+export const scheduleNotFound = () => refused('schedule_not_found', 'There is no such schedule.');
 
 export const noRun = () =>
   refused('invalid_schedule', 'The schedule has no run that can be bought: see details.', {
@@ -116,7 +116,7 @@ export const noRun = () =>
 export function readPlan(
   deps: ScheduleDeps,
   { webhook, schedule: given, catchUpSeconds = SCHEDULE_LIMITS.catchUpSeconds.default }: ScheduleRequest,
-): Plan | Refused<'invalid_request' | 'invalid_schedule'> {
+): PlannedSchedule | Refused<'invalid_request' | 'invalid_schedule'> {
   const read = readRequest(webhook, '/webhook');
   if (isRefused(read)) return read;
   const { max } = SCHEDULE_LIMITS.requestBytes;

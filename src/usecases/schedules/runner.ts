@@ -10,8 +10,7 @@ import type { Release } from '#src/usecases/execution/process-limits.ts';
 import { JOB, load, SCHEDULE, tryAppend, type View } from '#src/usecases/process/stream.ts';
 import type { StreamWatch } from '#src/usecases/process/watch.ts';
 import { type Look, Worker } from '#src/usecases/process/worker.ts';
-import { definedView, endRun, forgetRun } from './end-run.ts';
-import { KeySweep } from './key-sweep.ts';
+import { definedView, type EndDeps, endRun, forgetRequest, forgetRun } from './end-run.ts';
 import { type ScheduleDeps, timeOf } from './quote.ts';
 import { type RunPlaces, type RunPlacesDeps, runPlaces } from './run-places.ts';
 import { notAfter, RunTries } from './try-run.ts';
@@ -192,4 +191,64 @@ async function runsAlready(
   const last = earlier.at(-1);
   if (last === undefined) return false;
   return (await load({ log }, JOB, last.jobId)).state.status !== 'completed';
+}
+
+const SWEEP_MS = 600_000;
+
+/**
+ * Deletes the keys that a crash has left behind: of runs that have ended, of purchases that were not completed, and of
+ * cancellations.
+ */
+export class KeySweep {
+  readonly #deps: EndDeps;
+  /** Keys that no run had at the last look: a purchase may be under way, whose run is recorded after its key. */
+  #unused: ReadonlySet<string> = new Set();
+
+  /** Monotonic ms. */
+  #sweptAt = Number.NEGATIVE_INFINITY;
+  #sweeping: Promise<void> = Promise.resolve();
+
+  constructor(deps: EndDeps) {
+    this.#deps = deps;
+  }
+
+  /** Begins a look at the schedules that have a key, at most every 10 minutes: longer than a purchase takes. */
+  sweepIfDue(failed: (cause: unknown) => unknown): void {
+    const now = this.#deps.clock.monotonic();
+    if (now - this.#sweptAt < SWEEP_MS) return;
+    this.#sweptAt = now;
+    this.#sweeping = this.#sweep().catch((cause: unknown) => void failed(cause));
+  }
+
+  settled(): Promise<void> {
+    return this.#sweeping;
+  }
+
+  async #sweep(): Promise<void> {
+    const { log, vault } = this.#deps;
+    const names = new Set(await vault.names());
+    const used = new Set<string>();
+    for (const name of names) {
+      const view = name.startsWith('sch_') ? definedView(await load({ log }, SCHEDULE, name)) : null;
+      if (view === null) continue;
+      used.add(name);
+      for (const { jobId } of view.state.tickets) used.add(jobId);
+      await this.#sweepSchedule(view, names);
+    }
+    const unused = [...names].filter((name) => !used.has(name));
+    await vault.remove(unused.filter((name) => this.#unused.has(name)));
+    this.#unused = new Set(unused);
+  }
+
+  async #sweepSchedule(view: View<DefinedSchedule>, names: ReadonlySet<string>): Promise<void> {
+    let now: View<DefinedSchedule> | null = view;
+    for (const ticket of view.state.tickets) {
+      if (now === null || !names.has(ticket.jobId)) continue;
+      if (ticket.status === 'started') {
+        const job = await load(this.#deps, JOB, ticket.jobId);
+        if (job.state.status === 'completed') await this.#deps.vault.remove([ticket.jobId]);
+      } else if (view.state.status === 'cancelled') now = await endRun(this.#deps, now, ticket, 'cancelled');
+    }
+    if (now !== null) await forgetRequest(this.#deps, now);
+  }
 }

@@ -58,24 +58,24 @@ export const NO_CHECKPOINTS: CheckpointState = {
 
 /** `revision`: of the last checkpoint in the event log. `position`: of the rows that it was compared with. */
 export type CheckpointFact =
-  | { readonly is: 'log_found'; readonly origin: string | null }
-  | { readonly is: 'checkpoint_found'; readonly checkpoint: StoredNote }
+  | { readonly kind: 'log_found'; readonly origin: string | null }
+  | { readonly kind: 'checkpoint_found'; readonly checkpoint: StoredNote }
   /** The event log was read. `last`: its last checkpoint; `known`: the newest that was published before that. */
-  | { readonly is: 'log_read'; readonly last: StoredNote; readonly known: StoredNote | null }
+  | { readonly kind: 'log_read'; readonly last: StoredNote; readonly known: StoredNote | null }
   /** A checkpoint that a witness publishes, signed by this log; it is found as any other. */
-  | { readonly is: 'witness_published'; readonly by: WitnessClaim }
-  | { readonly is: 'witness_claims'; readonly claims: WitnessClaims }
+  | { readonly kind: 'witness_published'; readonly by: WitnessClaim }
+  | { readonly kind: 'witness_claims'; readonly claims: WitnessClaims }
   | {
-      readonly is: 'compared';
+      readonly kind: 'compared';
       readonly verdict: NextCheckpoint;
       readonly revision: bigint;
       readonly position: string | null;
       readonly at: number;
     }
-  | { readonly is: 'signed'; readonly position: string | null };
+  | { readonly kind: 'signed'; readonly position: string | null };
 
 export function evolveCheckpoints(state: CheckpointState, fact: CheckpointFact): CheckpointState {
-  switch (fact.is) {
+  switch (fact.kind) {
     case 'log_found':
       return { ...state, log: { origin: fact.origin } };
     case 'checkpoint_found':
@@ -93,7 +93,7 @@ export function evolveCheckpoints(state: CheckpointState, fact: CheckpointFact):
       return { ...state, claims: fact.claims };
     case 'compared': {
       const { verdict, revision, position, at } = fact;
-      if (verdict.next === 'rest' || verdict.next === 'wait')
+      if (verdict.kind === 'rest' || verdict.kind === 'wait')
         return { ...state, verdict, waiting: null, settled: position };
       const since = state.waiting?.revision === revision ? state.waiting.since : at;
       return { ...state, verdict, waiting: { revision, since } };
@@ -142,10 +142,10 @@ export const quorumAhead = ({ claims, newest }: CheckpointState): readonly Witne
 export function problemOf(state: CheckpointState): CheckpointProblem | null {
   const { verdict, forgotten, claims } = state;
   if (forgotten || claims.forked.length > 0 || quorumAhead(state).length > 0) return 'checkpoint_forgotten';
-  return verdict?.next === 'refuse' ? verdict.why : null;
+  return verdict?.kind === 'refuse' ? verdict.why : null;
 }
 
-export function statusOf(state: CheckpointState, now: number): CheckpointStatus | null {
+export function checkpointStatus(state: CheckpointState, now: number): CheckpointStatus | null {
   const problem = problemOf(state);
   if (state.verdict === null && problem === null) return null;
   const ageMs = state.waiting === null ? 0 : Math.round(now - state.waiting.since);

@@ -13,7 +13,7 @@ import {
   type TreeHead,
   verifyOwnCheckpoint,
 } from '#src/domain/transparency/checkpoint.ts';
-import { verifyConsistency } from '#src/domain/transparency/merkle.ts';
+import { verifyConsistencyProof } from '#src/domain/transparency/merkle.ts';
 import { ED25519, type NoteKey, noteKeyId, signNote } from '#src/domain/transparency/note.ts';
 import { consistencyProof, type ReadTile, TileMissing, treeReader } from '#src/domain/transparency/tiles.ts';
 import { EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
@@ -24,7 +24,7 @@ import type { CheckpointKey, CheckpointSigner } from '#src/ports/signer.ts';
 import { appendUnlessOvertaken, envelope, type JournalDeps } from '#src/usecases/process/stream.ts';
 import { repeated } from '#src/usecases/process/worker.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
-import { dueLook, problemOf, type RowsNow, type StoredNote, statusOf } from './checkpoint-state.ts';
+import { checkpointStatus, dueLook, problemOf, type RowsNow, type StoredNote } from './checkpoint-state.ts';
 import { type KnownCheckpointsDeps, knownCheckpoints } from './known-checkpoints.ts';
 import { witnessEvidence } from './witness-evidence.ts';
 
@@ -91,7 +91,7 @@ export async function openCheckpoints(deps: CheckpointDeps) {
   async function look(
     rows: Pick<TreeRows, 'checkpointsElsewhere' | 'withTree'>,
     maySign: boolean,
-  ): Promise<NextCheckpoint['next'] | 'signed' | 'overtaken'> {
+  ): Promise<NextCheckpoint['kind'] | 'signed' | 'overtaken'> {
     const last = await known.refresh(rows.checkpointsElsewhere());
     if (last === null) return 'rest';
     const { stored, revision } = last;
@@ -103,13 +103,13 @@ export async function openCheckpoints(deps: CheckpointDeps) {
       rows: head,
     });
     const { position, size, root } = head;
-    record({ is: 'compared', verdict, revision, position, at: clock.monotonic() });
+    record({ kind: 'compared', verdict, revision, position, at: clock.monotonic() });
     const isForgotten = problemOf(state()) === 'checkpoint_forgotten';
-    const key = maySign && verdict.next === 'sign' && !isForgotten ? checkpointSigner.current() : null;
-    if (key === null || stored === null) return verdict.next;
+    const key = maySign && verdict.kind === 'sign' && !isForgotten ? checkpointSigner.current() : null;
+    if (key === null || stored === null) return verdict.kind;
     const next = await append(deps, { origin: stored.origin, size, root }, key, revision);
     if (next === null) return 'overtaken';
-    record({ is: 'signed', position });
+    record({ kind: 'signed', position });
     await known.remember(next);
     return 'signed';
   }
@@ -139,7 +139,7 @@ export async function openCheckpoints(deps: CheckpointDeps) {
       return origin ? { origin, mmdSeconds: TRANSPARENCY.mmdSeconds } : null;
     },
     /** As of the last comparisons; null before the first, unless a checkpoint is forgotten. */
-    standing: () => statusOf(state(), clock.monotonic()),
+    standing: () => checkpointStatus(state(), clock.monotonic()),
     /** false: the event log lacks events that this relay has acknowledged, and no call is taken. */
     isWhole: () => problemOf(state()) !== 'checkpoint_forgotten',
     begin,
@@ -186,7 +186,7 @@ async function headOf({ tree, position, readTile }: ProjectedTree, last: StoredN
   try {
     const proof = await consistencyProof(treeReader(readTile), last.size, head.size);
     const claim = { from: last.size, to: head.size, fromRoot: last.root, toRoot: head.root, proof };
-    return { ...head, extendsLast: verifyConsistency(claim) };
+    return { ...head, extendsLast: verifyConsistencyProof(claim) };
   } catch (error) {
     if (!(error instanceof TileMissing)) throw error;
     return { ...head, extendsLast: false };

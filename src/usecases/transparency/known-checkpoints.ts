@@ -2,8 +2,12 @@
 import { toBase64 } from '#src/domain/encoding.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
-import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import type { CodeOf } from '#src/domain/monitoring/conditions.ts';
+import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
+import { parseCheckpoint, verifyOwnCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import type { Logger } from '#src/ports/logger.ts';
 import { findEvent } from '#src/usecases/process/read-events.ts';
 import {
   type CheckpointFact,
@@ -13,7 +17,6 @@ import {
   quorumAhead,
   type StoredNote,
 } from './checkpoint-state.ts';
-import { type RollbackCheckDeps, rollbackCheck } from './rollback-check.ts';
 
 export type KnownCheckpointsDeps = RollbackCheckDeps & { readonly log: Pick<EventLog, 'readStream'> };
 
@@ -58,7 +61,7 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
     if (state.log === null) {
       const [first] = await log.readStream(STREAM.receiptLog, { max: 1 });
       if (first === undefined) return null;
-      record({ is: 'log_found', origin: storedNote(first)?.origin ?? null });
+      record({ kind: 'log_found', origin: storedNote(first)?.origin ?? null });
     }
     await recall(elsewhere);
     // What is known now was published before the log is read, which therefore contains it.
@@ -67,7 +70,7 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
     if (last === undefined) return null;
     const stored = storedNote(last);
     if (stored !== null) {
-      record({ is: 'log_read', last: stored, known });
+      record({ kind: 'log_read', last: stored, known });
       await remember(stored);
     }
     return { revision: last.revision, position: last.position, stored, known };
@@ -80,15 +83,15 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
     const notes = elsewhere.map((note) => rollback.own(note, origin, ELSEWHERE));
     // The file comes last: it is what an operator can remove.
     for (const checkpoint of await Promise.all([...notes, rollback.read(origin)]))
-      if (checkpoint !== null) record({ is: 'checkpoint_found', checkpoint });
+      if (checkpoint !== null) record({ kind: 'checkpoint_found', checkpoint });
   }
 
   /** What was published once stays the newest, whatever the log contains later. */
   async function remember(stored: StoredNote): Promise<void> {
     if (stored.origin !== state.log?.origin || stored.size <= (state.newest?.size ?? -1)) return;
-    record({ is: 'checkpoint_found', checkpoint: stored });
+    record({ kind: 'checkpoint_found', checkpoint: stored });
     const checkpoint = await rollback.write(stored);
-    if (checkpoint !== null) record({ is: 'checkpoint_found', checkpoint });
+    if (checkpoint !== null) record({ kind: 'checkpoint_found', checkpoint });
   }
 
   return { state: () => state, record, refresh, remember };
@@ -109,4 +112,65 @@ function storedNote(recorded: RecordedEvent): StoredNote | null {
   if (head === null || head.origin !== origin) return null;
   const isSame = String(head.size) === size && toBase64(head.root) === root;
   return isSame ? { ...head, note, place: null, signedAt } : null;
+}
+
+type RollbackCheckDeps = {
+  /** null: this process has no state of its own (EventStoreDB). */
+  readonly checkpointKeep: CheckpointStore | null;
+  /** Those of the event log and those of the key file: a restored log may lack the newest. */
+  readonly checkpointKeys: () => readonly KeyRecord[];
+  readonly primitives: Primitives;
+  readonly logger: Logger;
+};
+
+/**
+ * The newest checkpoint, kept outside of the event log: evidence against a log that was restored from an older backup. It is
+ * only replaced by a checkpoint of a larger tree. Problems of the store are reported until a write succeeds, and never thrown.
+ */
+function rollbackCheck({ checkpointKeep: file, checkpointKeys, primitives, logger }: RollbackCheckDeps) {
+  function report(problem: CodeOf<'checkpointFile'>, cause?: unknown): null {
+    logger.condition('checkpointFile', problem, { hint: `It is ${file?.location}.` }, cause);
+    return null;
+  }
+
+  /** The checkpoint of this note, if it is one of this log; also by a key that was compromised later: it was published. */
+  async function own(note: string, origin: string, place: string): Promise<StoredNote | null> {
+    const found = await verifyOwnCheckpoint(note, checkpointKeys(), primitives);
+    return found?.origin === origin
+      ? { origin, size: found.size, root: found.root, note, place, signedAt: null }
+      : null;
+  }
+
+  return {
+    own,
+    /** The checkpoint in the store, if it is one of this log. */
+    async read(origin: string): Promise<StoredNote | null> {
+      try {
+        const note = (await file?.read()) ?? null;
+        if (file === null || note === null) return null;
+        return (await own(note, origin, file.location)) ?? report('foreign');
+      } catch (cause) {
+        return report('unreadable', cause);
+      }
+    },
+    /** Replaces a smaller one of the same log; null if it is not kept. */
+    async write({ note, origin, size }: StoredNote): Promise<StoredNote | null> {
+      if (file === null) return null;
+      try {
+        const kept = await own(note, origin, file.location);
+        if (kept === null) return null;
+        const found = await file.read();
+        const there = found === null ? null : parseCheckpoint(found);
+        if (found !== null && there?.origin !== origin) return report('foreign');
+        // Of two processes that write at once the smaller one may win, until the next checkpoint.
+        if (there === null || there.size < size) {
+          await file.write(note);
+          logger.condition('checkpointFile', null);
+        }
+        return kept;
+      } catch (cause) {
+        return report('unwritable', cause);
+      }
+    },
+  };
 }

@@ -3,7 +3,11 @@
 import { concatBytes, fromBase64url, toBase64 } from '#src/domain/encoding.ts';
 import { ALLOWED, type Allowed, Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
-import { isByCompromisedKeys, TRANSPARENCY, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import {
+  isByCompromisedKeys,
+  TRANSPARENCY,
+  verifySignedCheckpoint,
+} from '#src/domain/transparency/checkpoint.ts';
 import { isCount } from '#src/domain/transparency/merkle.ts';
 import { verifierKeyText } from '#src/domain/transparency/note.ts';
 import {
@@ -57,7 +61,7 @@ export function transparency(deps: TransparencyDeps) {
   let kept: { readonly note: string; readonly until: number; readonly reader: TreeReader } | null = null;
 
   async function signerOf(note: string, known: readonly KeyRecord[]): Promise<string | null> {
-    const checkpoint = await verifyCheckpoint(note, known, primitives);
+    const checkpoint = await verifySignedCheckpoint(note, known, primitives);
     const x = known.find(({ keyId }) => keyId === checkpoint?.keyId)?.x;
     const publicKey = fromBase64url(x ?? '');
     if (checkpoint === null || publicKey === null) return null;

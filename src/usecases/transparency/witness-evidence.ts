@@ -1,6 +1,6 @@
 // What witnesses show or state of checkpoints that the event log may lack.
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
-import { type TreeHead, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { type TreeHead, verifySignedCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import type { WitnessClaims } from './checkpoint-state.ts';
 import type { knownCheckpoints } from './known-checkpoints.ts';
@@ -31,7 +31,7 @@ export function witnessEvidence({ known, directory, checkpointKeys, primitives }
 
   /** null: no checkpoint of this log by a key of it that is not compromised. */
   async function signedHere(note: string): Promise<TreeHead | null> {
-    const found = await verifyCheckpoint(note, await trustedKeys(), primitives);
+    const found = await verifySignedCheckpoint(note, await trustedKeys(), primitives);
     return found?.origin === known.state().log?.origin ? found : null;
   }
 
@@ -48,13 +48,13 @@ export function witnessEvidence({ known, directory, checkpointKeys, primitives }
       const found = await signedHere(note);
       if (found === null) return false;
       const { origin, size, root } = found;
-      known.record({ is: 'witness_published', by: { witness, size } });
+      known.record({ kind: 'witness_published', by: { witness, size } });
       await known.remember({ origin, size, root, note, place: null, signedAt: null });
       // It is known before the log is read: what another process has signed meanwhile is not missing.
       return lacks(size);
     },
 
     /** What witnesses state and show now. */
-    witnessClaims: (claims: WitnessClaims) => known.record({ is: 'witness_claims', claims }),
+    witnessClaims: (claims: WitnessClaims) => known.record({ kind: 'witness_claims', claims }),
   };
 }

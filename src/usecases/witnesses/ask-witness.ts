@@ -64,7 +64,7 @@ export async function askWitness(
     state = evolveWitness(state, fact);
   };
   const refuse = (why: WitnessRefusal): Asked => {
-    if (why !== 'stopped') take({ is: 'refused', why, at: clock.monotonic(), intervalMs });
+    if (why !== 'stopped') take({ kind: 'refused', why, at: clock.monotonic(), intervalMs });
     return { state, cosignature: null };
   };
   let alone = state.accepts !== asking.newestKey && clock.monotonic() >= state.aloneAt ? asking.alone : null;
@@ -73,17 +73,17 @@ export async function askWitness(
     const checkpoint = alone ?? asking.note;
     const proof = old === asking.size ? [] : await asking.proof(old);
     const answer = await port.addCheckpoint({ old, proof, checkpoint }, asking.ending);
-    if (answer.is === 'failed') return refuse(answer.why);
-    if (answer.is === 'refused') {
+    if (answer.kind === 'failed') return refuse(answer.why);
+    if (answer.kind === 'refused') {
       if (answer.status !== 403 || alone === null) return refuse(`http_${answer.status}`);
-      take({ is: 'alone_refused', at: clock.monotonic() });
+      take({ kind: 'alone_refused', at: clock.monotonic() });
       alone = null;
       continue;
     }
-    if (answer.is === 'conflict') {
+    if (answer.kind === 'conflict') {
       if (before.cosignedAt !== null && answer.size < (before.size ?? 0))
         deps.logger.warn(FORGOTTEN, { witness: known.name, cosigned: before.size, states: answer.size });
-      take({ is: 'size_learnt', size: answer.size });
+      take({ kind: 'size_learnt', size: answer.size });
       // Until it is proven: `judgeClaim`.
       if (answer.size > asking.size) return refuse('states_larger_size_without_proof');
       if (answer.size === old) return refuse('contradicts_itself');
@@ -92,7 +92,7 @@ export async function askWitness(
     const found = await verified(deps, known, asking.text, answer.lines);
     if (typeof found === 'string') return refuse(found);
     const accepts = alone !== null || asking.alone === null ? asking.newestKey : null;
-    take({ is: 'cosigned', size: asking.size, time: found.time, accepts });
+    take({ kind: 'cosigned', size: asking.size, time: found.time, accepts });
     return { state, cosignature: found };
   }
   return refuse('contradicts_itself');

@@ -5,12 +5,12 @@ import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { type AskDeps, type AskedWitness, type Asking, askWitness } from './ask-witness.ts';
-import type { Round } from './round.ts';
+import type { WitnessRound } from './round.ts';
 import { evolveWitness, type WitnessState } from './witness-state.ts';
 import type { WitnessStates } from './witness-states.ts';
 
 export type QuestionsDeps = Omit<AskDeps, 'clock'> & {
-  readonly clock: AskDeps['clock'] & Parameters<Round['settled']>[1];
+  readonly clock: AskDeps['clock'] & Parameters<WitnessRound['settled']>[1];
   readonly stopping: AbortSignalLike;
 };
 
@@ -36,7 +36,7 @@ export class Questions {
   async ask(
     due: readonly AskedWitness[],
     asking: Asking,
-    round: Round,
+    round: WitnessRound,
     checkpoints: Pick<Checkpoints, 'lacks' | 'signedHere' | 'witnessPublished'>,
   ): Promise<void> {
     const { clock, stopping } = this.#deps;
@@ -89,14 +89,14 @@ async function judgeClaim(
   const { refusal, stated } = state;
   if (refusal === 'http_422') {
     const published = await port.checkpoint(origin, ending);
-    const found = published.is === 'published' ? await signedHere(published.note) : null;
+    const found = published.kind === 'published' ? await signedHere(published.note) : null;
     if (found === null || found.size > asking.size) return state;
     const isOurs = sameHash(await asking.root(found.size), found.root);
-    return isOurs ? state : evolveWitness(state, { is: 'forked', size: found.size });
+    return isOurs ? state : evolveWitness(state, { kind: 'forked', size: found.size });
   }
   if (refusal !== 'states_larger_size_without_proof' || stated === null) return state;
-  if (!(await lacks(stated))) return evolveWitness(state, { is: 'overtaken' });
+  if (!(await lacks(stated))) return evolveWitness(state, { kind: 'overtaken' });
   const published = await port.checkpoint(origin, ending);
-  const isProven = published.is === 'published' && (await witnessPublished(name, published.note));
-  return isProven ? evolveWitness(state, { is: 'proved' }) : state;
+  const isProven = published.kind === 'published' && (await witnessPublished(name, published.note));
+  return isProven ? evolveWitness(state, { kind: 'proved' }) : state;
 }

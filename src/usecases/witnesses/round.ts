@@ -11,7 +11,7 @@ import type { StoredNote } from '#src/usecases/transparency/checkpoint-state.ts'
 /** After the quorum, the other witnesses have this long to be recorded with it. */
 const OTHERS_MS = 2000;
 
-export class Round {
+export class WitnessRound {
   readonly checkpoint: StoredNote;
   readonly #policy: QuorumPolicy;
   readonly #cosignatures = new Map<string, PolicyCosignature>();

@@ -57,17 +57,27 @@ export const UNKNOWN_WITNESS: WitnessState = {
 
 export type WitnessFact =
   /** `accepts`: the key that was the only one that could convince it; null: there were several. */
-  | { readonly is: 'cosigned'; readonly size: number; readonly time: number; readonly accepts: string | null }
-  | { readonly is: 'size_learnt'; readonly size: number }
-  | { readonly is: 'refused'; readonly why: WitnessRefusal; readonly at: number; readonly intervalMs: number }
+  | {
+      readonly kind: 'cosigned';
+      readonly size: number;
+      readonly time: number;
+      readonly accepts: string | null;
+    }
+  | { readonly kind: 'size_learnt'; readonly size: number }
+  | {
+      readonly kind: 'refused';
+      readonly why: WitnessRefusal;
+      readonly at: number;
+      readonly intervalMs: number;
+    }
   /** The larger size is that of a checkpoint which it publishes, and which this log has signed. */
-  | { readonly is: 'proved' }
+  | { readonly kind: 'proved' }
   /** A checkpoint of so many leaves that it publishes, that this log has signed, and that is of another history. */
-  | { readonly is: 'forked'; readonly size: number }
+  | { readonly kind: 'forked'; readonly size: number }
   /** The larger size is one that another process has signed meanwhile. */
-  | { readonly is: 'overtaken' }
+  | { readonly kind: 'overtaken' }
   /** The newest key of the log alone was not accepted, with status 403. */
-  | { readonly is: 'alone_refused'; readonly at: number };
+  | { readonly kind: 'alone_refused'; readonly at: number };
 
 /** However long a witness fails, it is asked this often. */
 export const LONGEST_BACKOFF_MS = 600_000;
@@ -75,7 +85,7 @@ export const LONGEST_BACKOFF_MS = 600_000;
 const ALONE_AGAIN_MS = 600_000;
 
 export function evolveWitness(state: WitnessState, fact: WitnessFact): WitnessState {
-  switch (fact.is) {
+  switch (fact.kind) {
     case 'cosigned': {
       const { size, time, accepts } = fact;
       const known = { size, stated: null, forked: null, cosignedAt: time, accepts: accepts ?? state.accepts };

@@ -15,7 +15,7 @@ import type { Checkpoints, TreeRows } from '#src/usecases/transparency/checkpoin
 import type { AskedWitness, Asking } from './ask-witness.ts';
 import { CosignedRecord } from './cosigned-record.ts';
 import { Questions } from './questions.ts';
-import { Round } from './round.ts';
+import { WitnessRound } from './round.ts';
 import type { WitnessRefusal } from './witness-state.ts';
 import { WitnessStates } from './witness-states.ts';
 
@@ -52,7 +52,7 @@ export class Witnesses {
   readonly #record: CosignedRecord;
   readonly #states: WitnessStates;
   readonly #questions: Questions;
-  #round: Round | null = null;
+  #round: WitnessRound | null = null;
   /** Monotonic, since when a checkpoint waits for a quorum; null: none does. */
   #waitingSince: number | null = null;
   #hasAsked = false;
@@ -99,7 +99,7 @@ export class Witnesses {
     const isItsTurn = isOverdue || !this.#hasAsked;
     if (rows.role() !== 'projects' && !(rows.role() === 'follows' && isItsTurn)) return;
     if (this.#round === null || !isSame(this.#round.checkpoint, newest))
-      this.#round = new Round(newest, this.#policy);
+      this.#round = new WitnessRound(newest, this.#policy);
     const round = this.#round;
     const due = this.#deps.witnesses.filter(({ known: { name } }) => {
       const { askAt, refusal } = this.#states.of(name);
@@ -145,7 +145,7 @@ export class Witnesses {
   }
 
   /** Records a checkpoint that a quorum has cosigned. `isFresh`: it is recorded already. */
-  async #conclude(round: Round, isFresh: boolean): Promise<void> {
+  async #conclude(round: WitnessRound, isFresh: boolean): Promise<void> {
     if (!round.hasQuorum()) return;
     this.#round = null;
     if (isFresh) return;

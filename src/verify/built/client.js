@@ -921,7 +921,7 @@ function treeHeadOf({ text }) {
     return null;
   return { origin, size: Number(size), root };
 }
-var verifyCheckpoint = (note, keys, primitives) => verifyOwnCheckpoint(note, keys.filter(({ compromisedAt }) => compromisedAt === null), primitives);
+var verifySignedCheckpoint = (note, keys, primitives) => verifyOwnCheckpoint(note, keys.filter(({ compromisedAt }) => compromisedAt === null), primitives);
 async function verifyOwnCheckpoint(note, keys, primitives) {
   const parsed = parseNote(note);
   const head = parsed && treeHeadOf(parsed);
@@ -960,7 +960,7 @@ async function verifyTlogProof(text, expected, keys, primitives) {
   const proof = parseTlogProof(text);
   if (proof === null)
     return { ok: false, problem: "malformed" };
-  const checkpoint = await verifyCheckpoint(proof.checkpoint, keys, primitives);
+  const checkpoint = await verifySignedCheckpoint(proof.checkpoint, keys, primitives);
   if (checkpoint === null)
     return { ok: false, problem: "checkpoint" };
   if (expected.origin !== null && checkpoint.origin !== expected.origin)
@@ -977,10 +977,10 @@ function openDisclosures(payload, texts) {
   const names = new Set;
   const opened = [];
   for (const text of texts) {
-    const one = openOne(payload, text);
-    opened.push(one.ok && names.has(one.name) ? { ok: false, name: one.name, problem: "repeated" } : one);
-    if (one.ok)
-      names.add(one.name);
+    const disclosure = openOne(payload, text);
+    opened.push(disclosure.ok && names.has(disclosure.name) ? { ok: false, name: disclosure.name, problem: "repeated" } : disclosure);
+    if (disclosure.ok)
+      names.add(disclosure.name);
   }
   return opened;
 }
@@ -1753,7 +1753,7 @@ async function problemOf(note, { logs }, { met, invalid, unsupported }, primitiv
 }
 
 // src/domain/receipt/verify.ts
-async function verifyReceipt(facts, primitives, { jws, payload } = readReceipt(facts.jws)) {
+async function verifySignedReceipt(facts, primitives, { jws, payload } = readReceipt(facts.jws)) {
   const keyId = typeof jws?.header.kid === "string" ? jws.header.kid : null;
   const key = facts.keys.find((candidate) => candidate.keyId === keyId) ?? null;
   const signatureVerified = await signatureValid(jws, key, primitives);
@@ -1954,7 +1954,7 @@ async function verifyDocument(document, { keys, log, receiptId, jobId, disclosur
   const { jws, ...named } = document.kind === null ? NOTHING : document;
   const asked = { receiptId: receiptId ?? named.receiptId, jobId: jobId ?? named.jobId };
   const read = readReceipt(jws);
-  const report = await verifyReceipt({ jws, ...asked, keys, job: null, log }, primitives, read);
+  const report = await verifySignedReceipt({ jws, ...asked, keys, job: null, log }, primitives, read);
   const payload = report.signatureVerified ? read.payload : null;
   const differing = document.kind === null ? [] : differences(document, read);
   const trusted = report.ok && payload !== null;
@@ -2153,7 +2153,7 @@ var isCause = ({ name }) => name === "payload_version_supported";
 async function faultsOfCheckpoint({ checkpoint }, payload, keys, primitives) {
   if (checkpoint === null || !keys.some(({ purpose }) => purpose === "checkpoint"))
     return [];
-  const verified = await verifyCheckpoint(checkpoint, keys, primitives);
+  const verified = await verifySignedCheckpoint(checkpoint, keys, primitives);
   const origin = logOf(payload)?.origin ?? verified?.origin;
   if (verified !== null && verified.origin === origin)
     return [];
@@ -2215,7 +2215,7 @@ function faultsOfRequest({ request: signed, decisionId }, opened, { request, tar
     ...compare("receipt.request.method", method, signed.method),
     ...compare("receipt.decisionId", decided, decisionId),
     ...Object.entries(wanted).flatMap(([name, value]) => compare(`disclosures.${name}`, value, values.get(name))),
-    ...opened.flatMap((one, index) => one.ok ? [] : compare(`disclosures.${one.name ?? index}`, "a commitment of the receipt", one.problem))
+    ...opened.flatMap((disclosure, index) => disclosure.ok ? [] : compare(`disclosures.${disclosure.name ?? index}`, "a commitment of the receipt", disclosure.problem))
   ];
 }
 function faultsOfOutcome({ outcome, attempts }, status) {
@@ -2410,7 +2410,7 @@ function showUsd(micro) {
 
 // src/buyer/offer.ts
 var text = Type.String({ minLength: 1 });
-var Terms = Type.Object({
+var OfferTerms = Type.Object({
   scheme: Type.Literal("exact"),
   network: Type.Unsafe(Type.String({ pattern: "^eip155:[1-9]\\d{0,15}$" })),
   amount: text,
@@ -2419,7 +2419,7 @@ var Terms = Type.Object({
   maxTimeoutSeconds: Type.Integer({ minimum: 1 }),
   extra: Type.Object({ name: text, version: text })
 });
-var isTerms = shapeCheck(Terms);
+var isTerms = shapeCheck(OfferTerms);
 var Required = Type.Object({
   x402Version: Type.Literal(2),
   resource: Type.Object({ url: text }),
@@ -2494,7 +2494,7 @@ function usdcOf(network) {
 // src/buyer/payment.ts
 var Address = Type.String({ pattern: "^0x[0-9a-f]{40}$" });
 var Decimal = Type.String({ pattern: "^(0|[1-9]\\d{0,77})$" });
-var Authorization = Type.Object({
+var SignedAuthorization = Type.Object({
   from: Address,
   to: Address,
   value: Decimal,
@@ -2502,10 +2502,10 @@ var Authorization = Type.Object({
   validBefore: Decimal,
   nonce: Type.String({ pattern: "^0x[0-9a-f]{64}$" })
 });
-var isSigned = shapeCheck(Type.Object({ authorization: Authorization, signature: Type.String({ pattern: "^0x[0-9a-f]+$" }) }));
+var isSigned = shapeCheck(Type.Object({ authorization: SignedAuthorization, signature: Type.String({ pattern: "^0x[0-9a-f]+$" }) }));
 var UnsignedPayment = Type.Object({
-  terms: Terms,
-  authorization: Authorization,
+  terms: OfferTerms,
+  authorization: SignedAuthorization,
   payloadHash: Type.String({ pattern: "^[0-9a-f]{64}$" })
 });
 var LONGEST_SECONDS = LIMITS2.authorizationSeconds.max;
@@ -2872,17 +2872,17 @@ function sleep(ms, ...signals) {
 }
 
 // src/verify/given.ts
-class Unusable extends TypeError {
+class UnusableInput extends TypeError {
 }
-function keysOf(options) {
+function keySetOf(options) {
   const { keys: given } = options ?? {};
   if (given === undefined || given === null)
-    throw new Unusable("keys are missing: the relay's JWK set, from its /.well-known/jwks.json");
+    throw new UnusableInput("keys are missing: the relay's JWK set, from its /.well-known/jwks.json");
   const keys = fromJwkSet(typeof given === "string" ? parsedJson(given) : given);
   if (keys === null)
-    throw new Unusable("keys is no JWK set (RFC 7517)");
+    throw new UnusableInput("keys is no JWK set (RFC 7517)");
   if (keys.length === 0)
-    throw new Unusable("keys contains no Ed25519 key");
+    throw new UnusableInput("keys contains no Ed25519 key");
   return keys;
 }
 
@@ -3031,7 +3031,7 @@ function readOptions({ relay, maxPriceUsd, network, payTo, allowHosts, keys }) {
   return {
     relay: origin,
     limits: { maxPriceMicroUsd, network, payTo, allowHosts: hosts },
-    keys: keys === undefined ? null : keysOf({ keys })
+    keys: keys === undefined ? null : keySetOf({ keys })
   };
 }
 function verified(result) {

@@ -391,9 +391,6 @@ function concatBytes(...parts) {
   return whole;
 }
 
-// src/lib/is-object.ts
-var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-
 // src/domain/canonical-json.ts
 function canonicalJson(value) {
   const inOrder = ordered(value);
@@ -475,6 +472,9 @@ function isArray(value) {
   return Array.isArray(value);
 }
 
+// src/lib/is-object.ts
+var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
 // src/domain/transparency/merkle.ts
 var LEAF = Uint8Array.of(0);
 var NODE = Uint8Array.of(1);
@@ -506,7 +506,7 @@ function verifyInclusion(claim) {
   }
   return last === 0 && sameHash(hash, root);
 }
-function verifyConsistency(claim) {
+function verifyConsistencyProof(claim) {
   const { from, to, fromRoot, toRoot, proof } = claim;
   if (!isCount(from) || !isCount(to) || from > to)
     return false;
@@ -636,7 +636,7 @@ function treeHeadOf({ text }) {
     return null;
   return { origin, size: Number(size), root };
 }
-var verifyCheckpoint = (note, keys, primitives) => verifyOwnCheckpoint(note, keys.filter(({ compromisedAt }) => compromisedAt === null), primitives);
+var verifySignedCheckpoint = (note, keys, primitives) => verifyOwnCheckpoint(note, keys.filter(({ compromisedAt }) => compromisedAt === null), primitives);
 async function verifyOwnCheckpoint(note, keys, primitives) {
   const parsed = parseNote(note);
   const head = parsed && treeHeadOf(parsed);
@@ -675,7 +675,7 @@ async function verifyTlogProof(text, expected, keys, primitives) {
   const proof = parseTlogProof(text);
   if (proof === null)
     return { ok: false, problem: "malformed" };
-  const checkpoint = await verifyCheckpoint(proof.checkpoint, keys, primitives);
+  const checkpoint = await verifySignedCheckpoint(proof.checkpoint, keys, primitives);
   if (checkpoint === null)
     return { ok: false, problem: "checkpoint" };
   if (expected.origin !== null && checkpoint.origin !== expected.origin)
@@ -692,10 +692,10 @@ function openDisclosures(payload, texts) {
   const names = new Set;
   const opened = [];
   for (const text of texts) {
-    const one = openOne(payload, text);
-    opened.push(one.ok && names.has(one.name) ? { ok: false, name: one.name, problem: "repeated" } : one);
-    if (one.ok)
-      names.add(one.name);
+    const disclosure = openOne(payload, text);
+    opened.push(disclosure.ok && names.has(disclosure.name) ? { ok: false, name: disclosure.name, problem: "repeated" } : disclosure);
+    if (disclosure.ok)
+      names.add(disclosure.name);
   }
   return opened;
 }
@@ -1684,7 +1684,7 @@ async function problemOf(note, { logs }, { met, invalid, unsupported }, primitiv
 }
 
 // src/domain/receipt/verify.ts
-async function verifyReceipt(facts, primitives, { jws, payload } = readReceipt(facts.jws)) {
+async function verifySignedReceipt(facts, primitives, { jws, payload } = readReceipt(facts.jws)) {
   const keyId = typeof jws?.header.kid === "string" ? jws.header.kid : null;
   const key = facts.keys.find((candidate) => candidate.keyId === keyId) ?? null;
   const signatureVerified = await signatureValid(jws, key, primitives);
@@ -1897,7 +1897,7 @@ async function verifyDocument(document, { keys, log, receiptId, jobId, disclosur
   const { jws, ...named } = document.kind === null ? NOTHING : document;
   const asked = { receiptId: receiptId ?? named.receiptId, jobId: jobId ?? named.jobId };
   const read = readReceipt(jws);
-  const report = await verifyReceipt({ jws, ...asked, keys, job: null, log }, primitives, read);
+  const report = await verifySignedReceipt({ jws, ...asked, keys, job: null, log }, primitives, read);
   const payload = report.signatureVerified ? read.payload : null;
   const differing = document.kind === null ? [] : differences(document, read);
   const trusted = report.ok && payload !== null;
@@ -1913,25 +1913,60 @@ async function verifyDocument(document, { keys, log, receiptId, jobId, disclosur
 }
 var NOTHING = { jws: "", receiptId: null, jobId: null };
 
+// src/domain/transparency/growth.ts
+var isAnswer = shapeCheck(Type.Object({ from: Type.Number(), to: Type.Number(), proof: Type.Array(Type.String()) }));
+async function verifyGrowth(claim, keys, primitives) {
+  const older = await verifySignedCheckpoint(claim.older, keys, primitives);
+  if (older === null)
+    return { ok: false, problem: "older" };
+  const newer = await verifySignedCheckpoint(claim.newer, keys, primitives);
+  if (newer === null)
+    return { ok: false, problem: "newer" };
+  const problem = problemBetween(older, newer, claim.proof);
+  return problem === null ? { ok: true, older, newer } : { ok: false, problem };
+}
+function problemBetween(older, newer, given) {
+  if (older.origin !== newer.origin)
+    return "origin";
+  if (older.size > newer.size)
+    return "smaller";
+  if (older.size === newer.size)
+    return sameHash(older.root, newer.root) ? null : "fork";
+  const proof = older.size === 0 ? [] : readProof(given, older.size, newer.size);
+  if (typeof proof === "string")
+    return proof;
+  const claim = { from: older.size, to: newer.size, fromRoot: older.root, toRoot: newer.root, proof };
+  return verifyConsistencyProof(claim) ? null : "inconsistent";
+}
+function readProof(given, from, to) {
+  if (given === null)
+    return "missing";
+  if (!isAnswer(given))
+    return "malformed";
+  if (given.from !== from || given.to !== to)
+    return "sizes";
+  return hashesIn(given.proof) ?? "malformed";
+}
+
 // src/verify/given.ts
-class Unusable extends TypeError {
+class UnusableInput extends TypeError {
 }
 function documentOf(receipt) {
   if (typeof receipt === "string")
     return readReceiptDocument(receipt);
   if (typeof receipt !== "object" || receipt === null)
-    throw new Unusable("the receipt must be a text or parsed JSON");
+    throw new UnusableInput("the receipt must be a text or parsed JSON");
   return receiptDocumentOf(receipt);
 }
-function keysOf(options) {
+function keySetOf(options) {
   const { keys: given } = options ?? {};
   if (given === undefined || given === null)
-    throw new Unusable("keys are missing: the relay's JWK set, from its /.well-known/jwks.json");
+    throw new UnusableInput("keys are missing: the relay's JWK set, from its /.well-known/jwks.json");
   const keys = fromJwkSet(typeof given === "string" ? parsedJson(given) : given);
   if (keys === null)
-    throw new Unusable("keys is no JWK set (RFC 7517)");
+    throw new UnusableInput("keys is no JWK set (RFC 7517)");
   if (keys.length === 0)
-    throw new Unusable("keys contains no Ed25519 key");
+    throw new UnusableInput("keys contains no Ed25519 key");
   return keys;
 }
 function disclosureTexts(given) {
@@ -1940,7 +1975,7 @@ function disclosureTexts(given) {
   const texts = disclosuresOf(typeof given === "string" ? parsedJson(given) : given);
   if (texts !== null)
     return texts;
-  throw new Unusable("disclosures must be an array of texts, or an execution response that has them");
+  throw new UnusableInput("disclosures must be an array of texts, or an execution response that has them");
 }
 function logFacts({
   proof,
@@ -1951,30 +1986,30 @@ function logFacts({
   if (proof === undefined) {
     if (witnesses === null)
       return null;
-    throw new Unusable("policy needs a proof, from /log/proof/{receiptId}, or null if the relay has none");
+    throw new UnusableInput("policy needs a proof, from /log/proof/{receiptId}, or null if the relay has none");
   }
   if (proof !== null)
     proofText(proof);
   if (!Number.isFinite(now))
-    throw new Unusable("now must be a number of seconds");
+    throw new UnusableInput("now must be a number of seconds");
   return { proof, now, policy: witnesses };
 }
 function policyOf(text) {
   if (typeof text !== "string")
-    throw new Unusable("policy must be the text of a policy file (C2SP tlog-policy)");
+    throw new UnusableInput("policy must be the text of a policy file (C2SP tlog-policy)");
   const { policy, problem } = parseWitnessPolicy(text);
   if (policy === null)
-    throw new Unusable(`policy is no policy file: ${policyProblemText(problem)}`);
+    throw new UnusableInput(`policy is no policy file: ${policyProblemText(problem)}`);
   return policy;
 }
 function proofText(proof) {
   if (typeof proof !== "string")
-    throw new Unusable("the proof must be the text of a proof file");
+    throw new UnusableInput("the proof must be the text of a proof file");
   return proof;
 }
 function noteText(checkpoint) {
   if (typeof checkpoint !== "string")
-    throw new Unusable("a checkpoint must be the text of a signed note");
+    throw new UnusableInput("a checkpoint must be the text of a signed note");
   return checkpoint;
 }
 
@@ -2054,69 +2089,10 @@ function subtle() {
   return crypto.subtle;
 }
 
-// src/domain/transparency/growth.ts
-var isAnswer = shapeCheck(Type.Object({ from: Type.Number(), to: Type.Number(), proof: Type.Array(Type.String()) }));
-async function verifyGrowth(claim, keys, primitives) {
-  const older = await verifyCheckpoint(claim.older, keys, primitives);
-  if (older === null)
-    return { ok: false, problem: "older" };
-  const newer = await verifyCheckpoint(claim.newer, keys, primitives);
-  if (newer === null)
-    return { ok: false, problem: "newer" };
-  const problem = problemBetween(older, newer, claim.proof);
-  return problem === null ? { ok: true, older, newer } : { ok: false, problem };
-}
-function problemBetween(older, newer, given) {
-  if (older.origin !== newer.origin)
-    return "origin";
-  if (older.size > newer.size)
-    return "smaller";
-  if (older.size === newer.size)
-    return sameHash(older.root, newer.root) ? null : "fork";
-  const proof = older.size === 0 ? [] : readProof(given, older.size, newer.size);
-  if (typeof proof === "string")
-    return proof;
-  const claim = { from: older.size, to: newer.size, fromRoot: older.root, toRoot: newer.root, proof };
-  return verifyConsistency(claim) ? null : "inconsistent";
-}
-function readProof(given, from, to) {
-  if (given === null)
-    return "missing";
-  if (!isAnswer(given))
-    return "malformed";
-  if (given.from !== from || given.to !== to)
-    return "sizes";
-  return hashesIn(given.proof) ?? "malformed";
-}
-
-// src/verify/log.ts
-async function verifyCheckpoint2(checkpoint, options) {
-  const keys = keysOf(options);
-  const note = noteText(checkpoint);
-  if (parseCheckpoint(note) === null)
-    return { ok: false, problem: "malformed" };
-  const verified = await verifyCheckpoint(note, keys, webPrimitives);
-  return verified === null ? { ok: false, problem: "signature" } : { ok: true, ...shown(verified) };
-}
-async function verifyConsistency2(claim, options) {
-  const keys = keysOf(options);
-  const { older, newer, proof = null } = claim;
-  const answer = typeof proof === "string" ? parsedJson(proof) ?? {} : proof;
-  const given = { older: noteText(older), newer: noteText(newer), proof: answer };
-  const verdict = await verifyGrowth(given, keys, webPrimitives);
-  return verdict.ok ? { ok: true, older: shown(verdict.older), newer: shown(verdict.newer) } : verdict;
-}
-var shown = ({ origin, size, root, keyId }) => ({
-  origin,
-  size,
-  root: toBase64(root),
-  keyId
-});
-
 // src/verify/verifier.ts
-async function verifyReceipt2(receipt, options) {
+async function verifyReceipt(receipt, options) {
   const facts = {
-    keys: keysOf(options),
+    keys: keySetOf(options),
     disclosures: disclosureTexts(options.disclosures),
     log: logFacts(options),
     receiptId: options.receiptId ?? null,
@@ -2125,7 +2101,7 @@ async function verifyReceipt2(receipt, options) {
   return verifyDocument(documentOf(receipt), facts, webPrimitives);
 }
 async function verifyProof(proof, options) {
-  const keys = keysOf(options);
+  const keys = keySetOf(options);
   const text = proofText(proof);
   const document = documentOf(options.receipt);
   if (document.kind === null)
@@ -2139,10 +2115,32 @@ async function verifyProof(proof, options) {
   const { size, origin: name, root, keyId } = verdict.checkpoint;
   return { ok: true, index: verdict.index, size, origin: name, root: toBase64(root), keyId };
 }
+async function verifyCheckpoint(checkpoint, options) {
+  const keys = keySetOf(options);
+  const note = noteText(checkpoint);
+  if (parseCheckpoint(note) === null)
+    return { ok: false, problem: "malformed" };
+  const verified = await verifySignedCheckpoint(note, keys, webPrimitives);
+  return verified === null ? { ok: false, problem: "signature" } : { ok: true, ...shown(verified) };
+}
+async function verifyConsistency(claim, options) {
+  const keys = keySetOf(options);
+  const { older, newer, proof = null } = claim;
+  const answer = typeof proof === "string" ? parsedJson(proof) ?? {} : proof;
+  const given = { older: noteText(older), newer: noteText(newer), proof: answer };
+  const verdict = await verifyGrowth(given, keys, webPrimitives);
+  return verdict.ok ? { ok: true, older: shown(verdict.older), newer: shown(verdict.newer) } : verdict;
+}
+var shown = ({ origin, size, root, keyId }) => ({
+  origin,
+  size,
+  root: toBase64(root),
+  keyId
+});
 export {
   CannotVerify,
-  verifyCheckpoint2 as verifyCheckpoint,
-  verifyConsistency2 as verifyConsistency,
+  verifyCheckpoint,
+  verifyConsistency,
   verifyProof,
-  verifyReceipt2 as verifyReceipt
+  verifyReceipt
 };

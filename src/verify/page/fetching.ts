@@ -1,5 +1,5 @@
 // Requests of the page to its own relay, without credentials; the page makes no other requests.
-import { Unusable } from '../given.ts';
+import { UnusableInput } from '../given.ts';
 import { CannotVerify } from '../primitives.ts';
 
 /** The relay did not answer, or with an error. `message`: for people. */
@@ -27,8 +27,8 @@ export async function fetchedKeys(path: string): Promise<string> {
 }
 
 /** The reason why nothing could be checked. Logs an error of this script to the browser's console. */
-export function reasonOf(error: unknown): string {
-  if (error instanceof Unreachable || error instanceof CannotVerify || error instanceof Unusable)
+export function uncheckedReason(error: unknown): string {
+  if (error instanceof Unreachable || error instanceof CannotVerify || error instanceof UnusableInput)
     return error.message;
   reportError(error);
   return 'The script of this page failed; the details are in the console of the browser.';

@@ -7,13 +7,13 @@ import { allChecksHold, type ReceiptReport } from '../../domain/receipt/document
 import type { Check } from '../../domain/receipt/report.ts';
 import { CHECK_LABELS, type CheckRow, checkRow, outcomeText } from '../../domain/receipt/texts.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
-import { verifyCheckpoint } from '../../domain/transparency/checkpoint.ts';
+import { verifySignedCheckpoint } from '../../domain/transparency/checkpoint.ts';
 import { cosignersText } from '../../domain/transparency/cosignature.ts';
 import { webPrimitives } from '../primitives.ts';
 import { type ProofReport, verifyProof, verifyReceipt } from '../verifier.ts';
 import { overall, pill, showRows, tableCount } from './check-table.ts';
 import { element, part } from './dom.ts';
-import { fetched, fetchedKeys, reasonOf, Unreachable } from './fetching.ts';
+import { fetched, fetchedKeys, Unreachable, uncheckedReason } from './fetching.ts';
 import { differenceList, redactions, statement } from './receipt-view.ts';
 
 export async function checkProofPage(section: HTMLElement): Promise<void> {
@@ -35,7 +35,7 @@ export async function checkProofPage(section: HTMLElement): Promise<void> {
     if (payload !== null && allChecksHold(found.report))
       part('redacted', HTMLElement).replaceChildren(redactions(payload));
   } catch (error) {
-    state.replaceChildren(pill('unchecked'), ` Your browser could not check it. ${reasonOf(error)}`);
+    state.replaceChildren(pill('unchecked'), ` Your browser could not check it. ${uncheckedReason(error)}`);
     const again = element('button', { type: 'button' }, 'Try again');
     again.addEventListener('click', () => void checkProofPage(section));
     findings.replaceChildren(element('p', {}, again));
@@ -70,7 +70,7 @@ async function examine(dataset: DOMStringMap): Promise<Found> {
   try {
     proof = logged ? await fetched(proofPath) : null;
   } catch (error) {
-    return { report: alone, rows: [...rows, unasked(reasonOf(error))] };
+    return { report: alone, rows: [...rows, unasked(uncheckedReason(error))] };
   }
   const report = await verifyReceipt(answer, { keys, receiptId, proof });
   const more =
@@ -115,7 +115,7 @@ async function newest(path: string, keys: string, proof: ProofReport): Promise<C
   try {
     const note = await fetched(path);
     const known = fromJwkSet(parsedJson(keys)) ?? [];
-    const head = note !== null && (await verifyCheckpoint(note, known, webPrimitives));
+    const head = note !== null && (await verifySignedCheckpoint(note, known, webPrimitives));
     if (note === null || !head) return failed('No checkpoint key of the key set has signed it.');
     if (!proof.ok) return failed('The proof does not hold.');
     if (head.origin !== proof.origin) return failed('It is of another log.');
@@ -126,7 +126,7 @@ async function newest(path: string, keys: string, proof: ProofReport): Promise<C
     const more = `${head.origin} had ${head.size} entries. ${cosignersText(note)}`;
     return { ...row, state: 'verified', more };
   } catch (error) {
-    return { ...row, state: 'unchecked', more: reasonOf(error) };
+    return { ...row, state: 'unchecked', more: uncheckedReason(error) };
   }
 }
 

@@ -34,9 +34,13 @@ export function redactions({ request, outcome, attempts }: ReceiptPayload, opene
 
 export function disclosures(opened: readonly OpenedDisclosure[]): HTMLElement {
   return factList(
-    opened.map((one) => {
-      if (!one.ok) return [one.name ?? 'A text', problem(DISCLOSURE_PROBLEMS[one.problem])];
-      return [one.name, code(typeof one.value === 'string' ? one.value : one.value.join(', '))];
+    opened.map((disclosure) => {
+      if (!disclosure.ok)
+        return [disclosure.name ?? 'A text', problem(DISCLOSURE_PROBLEMS[disclosure.problem])];
+      return [
+        disclosure.name,
+        code(typeof disclosure.value === 'string' ? disclosure.value : disclosure.value.join(', ')),
+      ];
     }),
   );
 }

@@ -11,11 +11,11 @@ import { CHECK_LABELS, type CheckRow, checkRow, countText, outcomeText } from '.
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { cosignersText } from '../../domain/transparency/cosignature.ts';
 import { parseTlogProof } from '../../domain/transparency/tlog-proof.ts';
-import { Unusable } from '../given.ts';
+import { UnusableInput } from '../given.ts';
 import { type VerifyOptions, verifyReceipt } from '../verifier.ts';
 import { checkTable, pill } from './check-table.ts';
 import { code, element, part } from './dom.ts';
-import { fetchedKeys, reasonOf } from './fetching.ts';
+import { fetchedKeys, uncheckedReason } from './fetching.ts';
 import { differenceList, disclosures, notOpened, redactions, statement } from './receipt-view.ts';
 
 export function offerVerification(form: HTMLFormElement): void {
@@ -69,7 +69,7 @@ async function verifyGiven(form: HTMLFormElement, ownKeys: boolean): Promise<voi
     result.hidden = false;
     part('result-title', HTMLElement).focus();
   } catch (error) {
-    say(pill('unchecked'), ` It could not be checked. ${reasonOf(error)}`);
+    say(pill('unchecked'), ` It could not be checked. ${uncheckedReason(error)}`);
   }
 }
 
@@ -81,9 +81,9 @@ function extras(receipt: string): Pick<VerifyOptions, 'proof' | 'policy' | 'disc
   // What was copied from a page may have lost its last line's end, without which it is no signed note.
   const noProof = proof === '' ? null : noProofIn(`${proof}\n`);
   // An error answer that was saved as a proof is no evidence against the receipt.
-  if (noProof !== null) throw new Unusable(`The proof that was given ${noProof}.`);
+  if (noProof !== null) throw new UnusableInput(`The proof that was given ${noProof}.`);
   if (policy !== '' && proof === '')
-    throw new Unusable('A witness policy needs a proof of inclusion: the cosignatures are in it.');
+    throw new UnusableInput('A witness policy needs a proof of inclusion: the cosignatures are in it.');
   return {
     ...(proof === '' ? {} : { proof: `${proof}\n` }),
     ...(policy === '' ? {} : { policy }),

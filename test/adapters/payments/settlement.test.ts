@@ -10,7 +10,7 @@ import {
 } from '@x402/extensions/offer-receipt';
 import { decodeXPaymentResponse } from 'x402/shared';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
-import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import type { Settlement } from '#src/ports/payment-protocol.ts';
 import { primitives } from '#test/support/primitives.ts';
 import { BASE_URL, challenged, jwsOf, KEY_URL, lab, offerKey, PAY_TO, PUBLIC_KEY, USDC } from './lab.ts';
@@ -114,7 +114,7 @@ test('a payment receipt and an offer are not accepted as a receipt of ours', asy
     assert.equal(JSON.parse(Buffer.from(head, 'base64url').toString()).kid, KEY_URL);
     // Also by a verifier that uses the key's URL as its id.
     const keys = [offerKey.record, { ...offerKey.record, keyId: KEY_URL }];
-    const report = await verifyReceipt(
+    const report = await verifySignedReceipt(
       { jws, receiptId: null, jobId: null, keys, job: null, log: null },
       primitives,
     );

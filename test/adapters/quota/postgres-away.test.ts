@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Db } from '#src/adapters/quota/postgres.ts';
+import type { QuotaDb } from '#src/adapters/quota/postgres.ts';
 import { sleep } from '#src/lib/time.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
 import { type FreezingProxy, startFreezingProxy } from '#test/support/freezing-proxy.ts';
@@ -25,7 +25,7 @@ async function allowed(quota: SharedQuota, of: QuotaRule, calls: number): Promis
   return states.filter((state) => state.allowed).length;
 }
 
-const refusing = (): Promise<Db> => Promise.reject(new Error('connection refused'));
+const refusing = (): Promise<QuotaDb> => Promise.reject(new Error('connection refused'));
 
 quotaContract({
   name: 'shared, with Postgres away',

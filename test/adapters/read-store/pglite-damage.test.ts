@@ -4,8 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { sql } from 'drizzle-orm';
-import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
-import { countFailures } from '#src/adapters/read-store/pglite-failures.ts';
+import { countFailures, pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';

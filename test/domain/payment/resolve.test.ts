@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PaymentEvent } from '#src/domain/events.ts';
-import { type Resolution, resolveByChain, resolveByHand } from '#src/domain/payment/resolve.ts';
+import { type PaymentResolution, resolveByChain, resolveByHand } from '#src/domain/payment/resolve.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { givenPayment } from '#test/support/given.ts';
 import {
@@ -40,7 +40,7 @@ const unused = (seconds: number): ChainFinding => ({
 
 const byChain = (events: readonly PaymentEvent[], finding: ChainFinding) =>
   resolveByChain(givenPayment(...events).state, finding, NOW);
-const recorded = (event: PaymentEvent) => ({ kind: 'recorded', event }) as Resolution;
+const recorded = (event: PaymentEvent) => ({ kind: 'recorded', event }) as PaymentResolution;
 const settled = paymentSettled({ transaction: TX, evidence: 'chain', settledAt: NOW });
 const rejectedFor = (reason: string) => paymentRejected({ reason, evidence: 'chain', rejectedAt: NOW });
 

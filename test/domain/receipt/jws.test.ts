@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { compactVerify, importJWK } from 'jose';
 import { canonicalJson, type Json } from '#src/domain/canonical-json.ts';
 import { parseJws, RECEIPT_TYPE, shownSignature } from '#src/domain/receipt/payload.ts';
-import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { forged, goodFacts, payloadOf, signed } from '#test/support/given-receipt.ts';
 import { primitives, type TestKey, testKey } from '#test/support/primitives.ts';
@@ -14,7 +14,7 @@ const header = (changes: object = {}) => ({ alg: 'EdDSA', kid: key.keyId, typ: R
 
 async function signatureOf(jws: string, keys = [key.record]) {
   const facts = await goodFacts(key);
-  const report = await verifyReceipt({ ...facts, jws, keys }, primitives);
+  const report = await verifySignedReceipt({ ...facts, jws, keys }, primitives);
   assert.equal(report.checks.length, 17, 'every check is returned');
   if (!report.signatureVerified) assert.equal(report.ok, false);
   return report.signatureVerified;
@@ -145,7 +145,7 @@ const PAYLOADS: readonly (readonly [string, (payload: object) => unknown])[] = [
 for (const [why, change] of PAYLOADS) {
   test(`validly signed, but payload_version_supported fails: ${why}`, async () => {
     const jws = await forged(header(), change(await payloadOf()), key);
-    const report = await verifyReceipt({ ...(await goodFacts(key)), jws }, primitives);
+    const report = await verifySignedReceipt({ ...(await goodFacts(key)), jws }, primitives);
     const failed = report.checks.filter(({ ok }) => !ok).map(({ name }) => name);
     assert.equal(report.checks.length, 17);
     assert.equal(report.signatureVerified, true);
@@ -157,7 +157,7 @@ for (const [why, change] of PAYLOADS) {
 test('validly signed, but with a lone surrogate: a report that is not ok, and no exception', async () => {
   const jws = await forged(header(), { ...(await payloadOf()), receiptId: '\ud800' }, key);
   for (const known of [{}, { job: null, receiptId: null, jobId: null }]) {
-    const report = await verifyReceipt({ ...(await goodFacts(key)), ...known, jws }, primitives);
+    const report = await verifySignedReceipt({ ...(await goodFacts(key)), ...known, jws }, primitives);
     const failed = report.checks.filter(({ ok }) => !ok).map(({ name }) => name);
     assert.equal(report.ok, false);
     assert.ok(failed.includes('receipt_present'), failed.join());
@@ -166,7 +166,7 @@ test('validly signed, but with a lone surrogate: a report that is not ok, and no
 
 test('an unknown version is named in the details', async () => {
   const jws = await forged(header(), { ...(await payloadOf()), v: 5 }, key);
-  const report = await verifyReceipt({ ...(await goodFacts(key)), jws }, primitives);
+  const report = await verifySignedReceipt({ ...(await goodFacts(key)), jws }, primitives);
   const check = report.checks.find(({ name }) => name === 'payload_version_supported');
   assert.deepEqual(check?.details, { supported: [1, 2, 3, 4], receipt: 5 });
 });

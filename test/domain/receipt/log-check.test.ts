@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
-import { type LogFacts, verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { type LogFacts, verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import { leafData } from '#src/domain/transparency/tree.ts';
 import { keyActivated, receiptSigned, T0 } from '#test/support/given-events.ts';
 import { goodFacts, payloadOf, signed } from '#test/support/given-receipt.ts';
@@ -35,7 +35,7 @@ async function given({ promise = promised as ReceiptLog | null, log = smallLog()
   async function judged({ proof, now = iat + 10 }: When, keys = [log.key.record]) {
     const asked: LogFacts = { proof, now };
     const facts = await goodFacts(key, { jws, job: null, keys: [key.record, ...keys], log: asked });
-    const report = await verifyReceipt(facts, primitives);
+    const report = await verifySignedReceipt(facts, primitives);
     const others = report.checks.filter(({ name }) => name !== 'receipt_logged');
     assert.ok(others.length === 7 && others.every(({ ok }) => ok), 'no other check depends on the log');
     const [check, ...more] = report.checks.filter(({ name }) => name === 'receipt_logged');
@@ -160,6 +160,6 @@ test('a checkpoint by a rotated key stays valid', async () => {
 test('a text that is no receipt is never logged', async () => {
   const facts = await goodFacts(key, { jws: 'e30.e30.e30', job: null });
   const log: LogFacts = { proof: null, now: iat };
-  const { checks } = await verifyReceipt({ ...facts, log }, primitives);
+  const { checks } = await verifySignedReceipt({ ...facts, log }, primitives);
   assert.deepEqual(checks.at(-1), { name: 'receipt_logged', ok: false });
 });

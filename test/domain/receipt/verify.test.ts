@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { utf8 } from '#src/domain/encoding.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { CheckName } from '#src/domain/receipt/report.ts';
-import { type JobFacts, type VerifyFacts, verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { type JobFacts, type VerifyFacts, verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import { attemptRetried, commitment, T0 } from '#test/support/given-events.ts';
 import {
   goodFacts,
@@ -21,7 +21,7 @@ const key = testKey();
 const iat = T0 / 1000;
 
 async function verdict(facts: VerifyFacts) {
-  const report = await verifyReceipt(facts, primitives);
+  const report = await verifySignedReceipt(facts, primitives);
   const names = report.checks.map(({ name }) => name);
   assert.deepEqual(
     names,
@@ -289,7 +289,7 @@ test('sizes are checked before the primitive is called', async () => {
   const cut = (bytes: number) =>
     `${facts.jws.slice(0, facts.jws.lastIndexOf('.'))}.${Buffer.alloc(bytes).toString('base64url')}`;
   const valid = async (changes: Partial<VerifyFacts>) =>
-    (await verifyReceipt({ ...facts, ...changes }, lenient)).signatureVerified;
+    (await verifySignedReceipt({ ...facts, ...changes }, lenient)).signatureVerified;
   assert.equal(await valid({ jws: cut(64) }), true);
   for (const bytes of [0, 63, 65]) assert.equal(await valid({ jws: cut(bytes) }), false);
   for (const bytes of [0, 31, 33]) {
@@ -317,7 +317,10 @@ test('a payload with a repeated name or with blanks has no version: parsers coul
     const header = JSON.stringify({ alg: 'EdDSA', kid: key.keyId, typ: 'relay-receipt+jws' });
     const input = `${part(header)}.${part(spelling)}`;
     const jws = `${input}.${Buffer.from(await key.sign(utf8(input))).toString('base64url')}`;
-    const { ok, signatureVerified, checks } = await verifyReceipt(await goodFacts(key, { jws }), primitives);
+    const { ok, signatureVerified, checks } = await verifySignedReceipt(
+      await goodFacts(key, { jws }),
+      primitives,
+    );
     const supported = checks.find(({ name }) => name === 'payload_version_supported');
     assert.deepEqual([ok, signatureVerified, supported?.ok], [false, true, false]);
   }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { WitnessDetails } from '#src/domain/receipt/report.ts';
 import { CHECK_LABELS, checkRow, witnessText } from '#src/domain/receipt/texts.ts';
-import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import { receiptLeafData } from '#src/domain/transparency/tree.ts';
 import { parseWitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import { mlDsa44Verify } from '#src/lib/ml-dsa.ts';
@@ -39,7 +39,7 @@ async function judged({ proof, policy = TWO, now = iat + 10, isOwnPolicy = false
     keys: [key.record, log.key.record],
     log: { proof, now, policy: read, isOwnPolicy },
   });
-  const report = await verifyReceipt(facts, by);
+  const report = await verifySignedReceipt(facts, by);
   const check = report.checks.find(({ name }) => name === 'receipt_witnessed');
   if (check?.name !== 'receipt_witnessed') return assert.fail('no check');
   assert.equal(
@@ -68,7 +68,7 @@ test('with a quorum: ok, with the names and times in the policy’s order, and w
 
 test('without a policy there is no such check', async () => {
   const facts = { jws, job: null, keys: [key.record, log.key.record], log: { proof, now: iat } };
-  const { checks } = await verifyReceipt(await goodFacts(key, facts), primitives);
+  const { checks } = await verifySignedReceipt(await goodFacts(key, facts), primitives);
   assert.equal(
     checks.some(({ name }) => name === 'receipt_witnessed'),
     false,

@@ -2,7 +2,12 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { toHex } from '#src/domain/encoding.ts';
-import { type Hash, leafHash, verifyConsistency, verifyInclusion } from '#src/domain/transparency/merkle.ts';
+import {
+  type Hash,
+  leafHash,
+  verifyConsistencyProof,
+  verifyInclusion,
+} from '#src/domain/transparency/merkle.ts';
 import { consistencyProof, inclusionProof, treeReader } from '#src/domain/transparency/tiles.ts';
 import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import { sha256 } from '#test/support/primitives.ts';
@@ -89,7 +94,7 @@ test('every inclusion and consistency proof up to 130 leaves holds', async () =>
     for (let from = 0; from <= size; from++) {
       const proof = await consistencyProof(reader, from, size);
       const claim = { from, to: size, fromRoot: rootAt(from), toRoot: rootAt(size), proof };
-      assert.ok(verifyConsistency(claim), `${from} to ${size}`);
+      assert.ok(verifyConsistencyProof(claim), `${from} to ${size}`);
       held++;
     }
   }
@@ -146,7 +151,8 @@ describe('refused', () => {
           { ...good, from: to + 1 },
           { ...good, from: from + 0.5 },
         ];
-        for (const claim of claims) assert.equal(verifyConsistency(claim), false, JSON.stringify([from, to]));
+        for (const claim of claims)
+          assert.equal(verifyConsistencyProof(claim), false, JSON.stringify([from, to]));
       }
     }
   });
@@ -160,7 +166,7 @@ describe('refused', () => {
       for (let from = dropped + 1; from <= to; from++) {
         const proof = await consistencyProof(reader, from, to);
         const claim = { from, to, fromRoot: rootAt(from), toRoot: await without.root(), proof };
-        assert.equal(verifyConsistency(claim), false, `${dropped}: ${from}`);
+        assert.equal(verifyConsistencyProof(claim), false, `${dropped}: ${from}`);
       }
     }
   });

@@ -7,7 +7,7 @@ import {
   checkpointText,
   originOf,
   parseCheckpoint,
-  verifyCheckpoint,
+  verifySignedCheckpoint,
 } from '#src/domain/transparency/checkpoint.ts';
 import {
   type NoteKey,
@@ -103,7 +103,8 @@ describe('a note of ours', () => {
 
 describe('a checkpoint', () => {
   const note = head;
-  const read = (text: string, ...keys: readonly KeyRecord[]) => verifyCheckpoint(text, keys, primitives);
+  const read = (text: string, ...keys: readonly KeyRecord[]) =>
+    verifySignedCheckpoint(text, keys, primitives);
 
   test('is origin, size and root, signed under the name of its origin', async () => {
     const root = await log.root();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DomainEvent } from '#src/domain/events.ts';
-import { isWithin, listAllPayments, type PaymentRow } from '#src/usecases/payments/list-payments.ts';
+import { isWithinPeriod, listAllPayments, type PaymentRow } from '#src/usecases/payments/list-payments.ts';
 import { listOpenPayments } from '#test/support/books.ts';
 import { given, shared, type World, world } from '#test/support/fakes-world.ts';
 import {
@@ -247,7 +247,10 @@ test('a period is of the time of the charge, or else of the reservation: from it
   ]);
   assert.ok(charged !== undefined && reserved !== undefined);
   const within = (row: PaymentRow, since: number | null, until: number | null) =>
-    isWithin(row, { since: since === null ? null : at(since), until: until === null ? null : at(until) });
+    isWithinPeriod(row, {
+      since: since === null ? null : at(since),
+      until: until === null ? null : at(until),
+    });
   assert.deepEqual(
     [within(charged, 5, 6), within(charged, 6, null), within(charged, null, 5)],
     [true, false, false],

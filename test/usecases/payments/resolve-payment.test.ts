@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PaymentEvent } from '#src/domain/events.ts';
-import type { Statement } from '#src/domain/payment/resolve.ts';
+import type { OperatorStatement } from '#src/domain/payment/resolve.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { type ResolveChain, resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { listOpenPayments } from '#test/support/books.ts';
@@ -20,8 +20,8 @@ import {
 
 const TX = `0x${hex('a')}`;
 const REASON = 'The node was shut down.';
-const SETTLED: Statement = { verdict: { kind: 'settled', transaction: TX }, reason: REASON };
-const NOT_SETTLED: Statement = { verdict: { kind: 'not_settled' }, reason: REASON };
+const SETTLED: OperatorStatement = { verdict: { kind: 'settled', transaction: TX }, reason: REASON };
+const NOT_SETTLED: OperatorStatement = { verdict: { kind: 'not_settled' }, reason: REASON };
 /** The samples' authorization surely ends after this. */
 const OVER_MS = 181_000;
 const UNKNOWN = [paymentReserved(), settlementUnknown()];
@@ -39,7 +39,7 @@ async function meets(...events: readonly PaymentEvent[]) {
 function resolve(
   it: World,
   finding: ChainFinding,
-  statement: Statement | null = null,
+  statement: OperatorStatement | null = null,
   isSettledBy: boolean | null = null,
 ) {
   const asked: (string | null)[] = [];

@@ -1,7 +1,7 @@
 // The comparison as it runs beside the service: its rhythm, several processes, a node that fails, its end, its figures.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { unavailable } from '#projections/read-models.ts';
+import { readModelsUnavailable } from '#projections/read-models.ts';
 import { ledgerReader } from '#src/usecases/payments/read-ledger.ts';
 import { chainReconciler, type ReconcilerDeps } from '#src/usecases/reconciliation/reconciler.ts';
 import { quiet } from '#test/support/fakes.ts';
@@ -319,7 +319,9 @@ test('without the rows of the ledger: transfers are found, figures are unknown, 
   await it.payment('2', 'served');
   const read = ledgerReader(it.log);
   let isDown = false;
-  const one = started(it, { ledger: async () => (isDown ? Promise.reject(unavailable()) : read()) });
+  const one = started(it, {
+    ledger: async () => (isDown ? Promise.reject(readModelsUnavailable()) : read()),
+  });
   await minutes(it, 1);
   assert.notEqual(one.reconciler.figures(), null);
   isDown = true;

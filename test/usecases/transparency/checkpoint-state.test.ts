@@ -4,11 +4,11 @@ import { test } from 'node:test';
 import {
   type CheckpointFact,
   type CheckpointState,
+  checkpointStatus,
   dueLook,
   evolveCheckpoints,
   NO_CHECKPOINTS,
   type StoredNote,
-  statusOf,
 } from '#src/usecases/transparency/checkpoint-state.ts';
 
 const ORIGIN = 'relay.example/receipts';
@@ -22,9 +22,9 @@ const checkpoint = (size: number, place: string | null = null, root = size): Sto
 });
 const given = (...facts: readonly CheckpointFact[]): CheckpointState =>
   facts.reduce(evolveCheckpoints, NO_CHECKPOINTS);
-const begun: CheckpointFact = { is: 'log_found', origin: ORIGIN };
+const begun: CheckpointFact = { kind: 'log_found', origin: ORIGIN };
 const found = (...of: Parameters<typeof checkpoint>): CheckpointFact => ({
-  is: 'checkpoint_found',
+  kind: 'checkpoint_found',
   checkpoint: checkpoint(...of),
 });
 const compared = (
@@ -33,13 +33,13 @@ const compared = (
   position = '5',
   revision = 1n,
 ): CheckpointFact => ({
-  is: 'compared',
-  verdict: next === 'refuse' ? { next, why: 'history_cut' } : { next },
+  kind: 'compared',
+  verdict: next === 'refuse' ? { kind: next, why: 'history_cut' } : { kind: next },
   revision,
   position,
   at,
 });
-const signed: CheckpointFact = { is: 'signed', position: '5' };
+const signed: CheckpointFact = { kind: 'signed', position: '5' };
 const projects = { position: '5', role: 'projects' } as const;
 const follows = { position: '5', role: 'follows' } as const;
 
@@ -106,19 +106,19 @@ for (const [what, facts, newest] of NEWEST) {
 }
 
 test('status: null before the first comparison; then how long leaves have waited, and whether the tree fits', () => {
-  assert.equal(statusOf(given(begun), 7), null);
-  assert.deepEqual(statusOf(given(compared('rest', 1)), 7), { ageMs: 0, problem: null });
-  assert.deepEqual(statusOf(given(compared('wait', 1)), 7), { ageMs: 0, problem: null });
-  assert.deepEqual(statusOf(given(compared('sign', 1)), 7), { ageMs: 6, problem: null });
-  assert.deepEqual(statusOf(given(compared('refuse', 1), compared('refuse', 5)), 7), {
+  assert.equal(checkpointStatus(given(begun), 7), null);
+  assert.deepEqual(checkpointStatus(given(compared('rest', 1)), 7), { ageMs: 0, problem: null });
+  assert.deepEqual(checkpointStatus(given(compared('wait', 1)), 7), { ageMs: 0, problem: null });
+  assert.deepEqual(checkpointStatus(given(compared('sign', 1)), 7), { ageMs: 6, problem: null });
+  assert.deepEqual(checkpointStatus(given(compared('refuse', 1), compared('refuse', 5)), 7), {
     ageMs: 6,
     problem: 'history_cut',
   });
-  assert.deepEqual(statusOf(given(compared('sign', 1), signed), 7), { ageMs: 0, problem: null });
+  assert.deepEqual(checkpointStatus(given(compared('sign', 1), signed), 7), { ageMs: 0, problem: null });
 });
 
 const read = (last: StoredNote, known: StoredNote | null): CheckpointFact => ({
-  is: 'log_read',
+  kind: 'log_read',
   last,
   known,
 });
@@ -132,15 +132,15 @@ test('a checkpoint that was published and is missing from the event log is forgo
     [read(checkpoint(5), checkpoint(5, 'the file', 9)), true],
   ];
   for (const [fact, forgotten] of cases) {
-    const status = statusOf(given(begun, fact), 7);
+    const status = checkpointStatus(given(begun, fact), 7);
     assert.equal(status?.problem ?? null, forgotten ? 'checkpoint_forgotten' : null);
   }
   const restored = given(begun, read(checkpoint(4), checkpoint(5)), read(checkpoint(5), checkpoint(5)));
-  assert.equal(statusOf(restored, 7), null, 'the events are back');
+  assert.equal(checkpointStatus(restored, 7), null, 'the events are back');
 });
 
 test('a read of the event log that began before a checkpoint was found does not clear what a later one has found missing', () => {
-  const found: CheckpointFact = { is: 'checkpoint_found', checkpoint: checkpoint(5) };
+  const found: CheckpointFact = { kind: 'checkpoint_found', checkpoint: checkpoint(5) };
   const state = given(begun, found, read(checkpoint(4), checkpoint(5)), read(checkpoint(4), checkpoint(4)));
-  assert.equal(statusOf(state, 7)?.problem, 'checkpoint_forgotten');
+  assert.equal(checkpointStatus(state, 7)?.problem, 'checkpoint_forgotten');
 });

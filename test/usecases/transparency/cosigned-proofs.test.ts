@@ -1,7 +1,7 @@
 // What is served of the log while the newest checkpoint with a quorum is by a key that was compromised since.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseCheckpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { parseCheckpoint, verifySignedCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { parseTlogProof } from '#src/domain/transparency/tlog-proof.ts';
 import { transparency } from '#src/usecases/transparency/proofs.ts';
 import { primitives, testKey } from '#test/support/primitives.ts';
@@ -49,5 +49,5 @@ test('not if only a compromised key has signed it: the newest one is served, wit
   const { asked, keys, sizes } = servedWith(1);
   assert.deepEqual(await sizes(), [7, 7, 7]);
   const proof = parseTlogProof(String(await asked.prove(receiptIdAt(2)))) ?? assert.fail();
-  assert.equal((await verifyCheckpoint(proof.checkpoint, keys, primitives))?.size, 7);
+  assert.equal((await verifySignedCheckpoint(proof.checkpoint, keys, primitives))?.size, 7);
 });

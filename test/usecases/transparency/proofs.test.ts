@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fromBase64 } from '#src/domain/encoding.ts';
 import { Fault, type Refused } from '#src/domain/refusal.ts';
-import { parseCheckpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
-import { leafHash, verifyConsistency } from '#src/domain/transparency/merkle.ts';
+import { parseCheckpoint, verifySignedCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { leafHash, verifyConsistencyProof } from '#src/domain/transparency/merkle.ts';
 import {
   HASH_BYTES,
   inclusionProof,
@@ -32,7 +32,7 @@ const refusalOf = (answer: object | string | null): Refused => {
 };
 
 test('a client with nothing but tiles and checkpoint recomputes the signed root', async () => {
-  const head = await verifyCheckpoint((await asked.checkpoint()) ?? '', keys, primitives);
+  const head = await verifySignedCheckpoint((await asked.checkpoint()) ?? '', keys, primitives);
   assert.ok(head !== null);
   assert.deepEqual([head.origin, head.size], [ORIGIN, SIZE]);
   // As it asks: each tile in the width that a tree of this size has.
@@ -161,7 +161,7 @@ test('any two sizes up to the newest checkpoint are proved consistent, with thei
       toRoot: bytes(answer.toRoot),
       proof: answer.proof.map(bytes),
     };
-    assert.equal(verifyConsistency(claim), true, `${from} ${to}`);
+    assert.equal(verifyConsistencyProof(claim), true, `${from} ${to}`);
   }
 });
 

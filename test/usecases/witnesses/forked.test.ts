@@ -33,7 +33,7 @@ async function forked(more: number, quorum = 2) {
 const refusals = ({ asking }: Pick<Awaited<ReturnType<typeof forked>>, 'asking'>) =>
   asking.status().witnesses.map(({ refusal }) => refusal);
 const others = (witnesses: readonly ReachedWitness[], why: 'unreachable' | 'timeout') => {
-  for (const witness of witnesses.slice(1)) witness.lie = () => ({ is: 'failed', why });
+  for (const witness of witnesses.slice(1)) witness.lie = () => ({ kind: 'failed', why });
 };
 
 describe('a witness refuses the proof, and publishes a checkpoint that this log has signed', () => {
@@ -65,12 +65,12 @@ describe('a witness refuses the proof, and publishes a checkpoint that this log 
     const [one] = it.witnesses as [ReachedWitness];
     others(it.witnesses, 'unreachable');
     await it.look();
-    one.lie = () => ({ is: 'failed', why: 'timeout' });
+    one.lie = () => ({ kind: 'failed', why: 'timeout' });
     it.it.clock.advance(INTERVAL_MS);
     await it.look();
     assert.deepEqual([refusals(it)[0], it.it.checkpoints.isWhole()], ['timeout', false]);
     one.lie = ({ checkpoint }) => ({
-      is: 'cosigned',
+      kind: 'cosigned',
       lines: one.standard.cosign(checkpoint.slice(0, checkpoint.lastIndexOf('\n\n') + 1)),
     });
     it.it.clock.advance(INTERVAL_MS * 4);
@@ -82,15 +82,15 @@ describe('a witness refuses the proof, and publishes a checkpoint that this log 
 describe('a witness refuses the proof, and shows nothing that proves it', () => {
   const SHOWN: Readonly<Record<string, (it: Awaited<ReturnType<typeof witnessed>>) => PublishedCheckpoint>> =
     {
-      nothing: () => ({ is: 'refused', status: 404 }),
-      'no answer': () => ({ is: 'failed', why: 'timeout' }),
-      garbage: () => ({ is: 'published', note: 'x' }),
+      nothing: () => ({ kind: 'refused', status: 404 }),
+      'no answer': () => ({ kind: 'failed', why: 'timeout' }),
+      garbage: () => ({ kind: 'published', note: 'x' }),
       'a checkpoint of this history': ({ it }) => ({
-        is: 'published',
+        kind: 'published',
         note: it.checkpoints.latest()?.note ?? '',
       }),
       'an altered checkpoint': ({ it }) => ({
-        is: 'published',
+        kind: 'published',
         note: (it.checkpoints.latest()?.note ?? '').replace(
           /\n(\d+)\n/,
           (_, size) => `\n${Number(size) - 1}\n`,
@@ -101,7 +101,7 @@ describe('a witness refuses the proof, and shows nothing that proves it', () => 
     test(`${name}: it is named, and the relay continues`, async () => {
       const it = await witnessed();
       const [one] = it.witnesses as [ReachedWitness];
-      one.lie = () => ({ is: 'refused', status: 422 });
+      one.lie = () => ({ kind: 'refused', status: 422 });
       one.shows = () => shows(it);
       for (let n = 0; n < 3; n++) {
         await receipt(it.common);

@@ -19,8 +19,8 @@ async function grow({ common, it }: Pick<World, 'common' | 'it'>) {
   assert.equal(await it.look(), 'signed');
 }
 
-const publishesNone = (): PublishedCheckpoint => ({ is: 'refused', status: 404 });
-const states = (size: number) => (): WitnessAnswer => ({ is: 'conflict', size });
+const publishesNone = (): PublishedCheckpoint => ({ kind: 'refused', status: 404 });
+const states = (size: number) => (): WitnessAnswer => ({ kind: 'conflict', size });
 const first = ({ witnesses }: Pick<World, 'witnesses'>): ReachedWitness => witnesses[0] as ReachedWitness;
 const refusals = ({ asking }: Pick<World, 'asking'>) =>
   asking.status().witnesses.map(({ refusal }) => refusal);
@@ -76,7 +76,7 @@ describe('proven: the witness publishes a larger checkpoint that this log has si
   test('one witness is enough, however many a quorum needs', async () => {
     const it = await restored({ quorum: 3 });
     const [, ...others] = it.witnesses;
-    for (const other of others) other.lie = () => ({ is: 'failed', why: 'unreachable' });
+    for (const other of others) other.lie = () => ({ kind: 'failed', why: 'unreachable' });
     await it.look();
     assert.equal(it.it.checkpoints.isWhole(), false);
     assert.deepEqual(refusals(it), ['ahead', 'unreachable', 'unreachable']);
@@ -116,24 +116,24 @@ describe('unproven', () => {
   /** What the witness publishes in place of a checkpoint that this log has signed. */
   const SHOWN: Readonly<Record<string, (it: World) => PublishedCheckpoint | Promise<PublishedCheckpoint>>> = {
     nothing: publishesNone,
-    'nothing within the time limit': () => ({ is: 'failed', why: 'timeout' }),
-    garbage: () => ({ is: 'published', note: '<html></html>' }),
-    'a checkpoint by another key': async () => ({ is: 'published', note: await noteBy(other) }),
+    'nothing within the time limit': () => ({ kind: 'failed', why: 'timeout' }),
+    garbage: () => ({ kind: 'published', note: '<html></html>' }),
+    'a checkpoint by another key': async () => ({ kind: 'published', note: await noteBy(other) }),
     'a checkpoint of another origin by a key of this log': async ({ common }) => ({
-      is: 'published',
+      kind: 'published',
       note: await noteBy(common.key, 9, 'other.example/receipts'),
     }),
     'the newest checkpoint of this log': async ({ it }) => ({
-      is: 'published',
+      kind: 'published',
       note: it.checkpoints.latest()?.note ?? '',
     }),
     'a checkpoint whose size was altered': async ({ it }) => ({
-      is: 'published',
+      kind: 'published',
       note: (it.checkpoints.latest()?.note ?? '').replace(/\n\d+\n/, '\n9\n'),
     }),
     'its own cosignature only, over a larger size': (it) => {
       const text = `${ORIGIN}\n9\n${Buffer.alloc(32, 7).toString('base64')}\n`;
-      return { is: 'published', note: `${text}\n${first(it).standard.cosign(text)}` };
+      return { kind: 'published', note: `${text}\n${first(it).standard.cosign(text)}` };
     },
   };
   for (const [name, shows] of Object.entries(SHOWN))
@@ -167,7 +167,7 @@ describe('unproven', () => {
     const thief = testKey({ purpose: 'checkpoint' });
     it.it.known.now = [it.common.key, { ...thief, record: { ...thief.record, compromisedAt: 1 } }];
     first(it).lie = states(9);
-    first(it).shows = async () => ({ is: 'published', note: await noteBy(thief) });
+    first(it).shows = async () => ({ kind: 'published', note: await noteBy(thief) });
     await grow(it);
     await it.look();
     assert.equal(it.it.checkpoints.isWhole(), true);
@@ -180,7 +180,7 @@ describe('unproven', () => {
     const at: number[] = [];
     liar.lie = () => {
       at.push(it.it.clock.monotonic() / 1000);
-      return { is: 'conflict', size: 9 };
+      return { kind: 'conflict', size: 9 };
     };
     liar.shows = publishesNone;
     await grow(it);
@@ -198,7 +198,7 @@ describe('unproven', () => {
   test('proven later, by a witness that publishes with a delay', async () => {
     const it = await restored({ shows: publishesNone, quorum: 3 });
     const [one, ...others] = it.witnesses;
-    for (const witness of others) witness.lie = () => ({ is: 'failed', why: 'unreachable' });
+    for (const witness of others) witness.lie = () => ({ kind: 'failed', why: 'unreachable' });
     assert.ok(one !== undefined);
     await it.look();
     assert.equal(it.it.checkpoints.isWhole(), true);
@@ -236,8 +236,8 @@ describe('stated by a quorum, and published by none', () => {
       await it.look();
       return it.it.checkpoints.isWhole();
     };
-    one.lie = () => ({ is: 'failed', why: 'timeout' });
-    two.lie = ({ old }) => ({ is: 'conflict', size: old === 2 ? 1 : 2 });
+    one.lie = () => ({ kind: 'failed', why: 'timeout' });
+    two.lie = ({ old }) => ({ kind: 'conflict', size: old === 2 ? 1 : 2 });
     assert.equal(await round(), false, 'w1 and w3');
     three.lie = two.lie;
     assert.equal(await round(), true);
@@ -280,7 +280,7 @@ describe('what another process has signed meanwhile is not missing', () => {
     first(it).lie = states(9);
     first(it).shows = async () => {
       await grow(it);
-      return { is: 'published', note: it.it.checkpoints.latest()?.note ?? '' };
+      return { kind: 'published', note: it.it.checkpoints.latest()?.note ?? '' };
     };
     await stale.look();
     assert.equal(stale.it.checkpoints.latest()?.size, 2);

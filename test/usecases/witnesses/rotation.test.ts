@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { replacedKeysThatSign } from '#src/domain/signing-keys/keys.ts';
-import { verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { verifySignedCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { parseNote } from '#src/domain/transparency/note.ts';
 import { primitives, testKey } from '#test/support/primitives.ts';
 import { deployment, keeper, ORIGIN, receipt } from '#test/support/receipt-log-world.ts';
@@ -42,7 +42,7 @@ test('the newest key signs first, and the note verifies by either key alone', as
   assert.equal(signaturesOf(), 2);
   const note = it.checkpoints.latest()?.note ?? '';
   for (const keys of [[common.key, fresh], [fresh], [common.key]]) {
-    const signed = await verifyCheckpoint(
+    const signed = await verifySignedCheckpoint(
       note,
       keys.map(({ record }) => record),
       primitives,
@@ -58,8 +58,8 @@ test('a compromised key verifies nothing, and does not spoil what the other one 
   await round();
   const bad = { ...common.key.record, compromisedAt: 1 };
   const note = it.checkpoints.latest()?.note ?? '';
-  assert.equal((await verifyCheckpoint(note, [bad, fresh.record], primitives))?.keyId, fresh.keyId);
-  assert.equal(await verifyCheckpoint(note, [bad], primitives), null);
+  assert.equal((await verifySignedCheckpoint(note, [bad, fresh.record], primitives))?.keyId, fresh.keyId);
+  assert.equal(await verifySignedCheckpoint(note, [bad], primitives), null);
 });
 
 test('a witness that does not know the newest key cosigns by the one that it has replaced', async () => {

@@ -92,7 +92,7 @@ describe('rounds', () => {
   test('a quorum is enough, without one nothing is recorded; a witness that comes later completes the round', async () => {
     const it = await witnessed();
     const [one, two] = it.witnesses as [ReachedWitness, ReachedWitness];
-    const away = (): WitnessAnswer => ({ is: 'failed', why: 'unreachable' });
+    const away = (): WitnessAnswer => ({ kind: 'failed', why: 'unreachable' });
     one.lie = away;
     await grow(it);
     await it.look();
@@ -229,39 +229,42 @@ describe('a witness that lies, or does not answer', () => {
     >
   > = {
     'a size that is smaller each time': [
-      (_, { old }) => ({ is: 'conflict', size: Math.max(0, old - 1) }),
+      (_, { old }) => ({ kind: 'conflict', size: Math.max(0, old - 1) }),
       'contradicts_itself',
     ],
-    'the size that it was given': [(_, { old }) => ({ is: 'conflict', size: old }), 'contradicts_itself'],
-    garbage: [() => ({ is: 'cosigned', lines: '<html></html>\n' }), 'malformed'],
-    nothing: [() => ({ is: 'cosigned', lines: '' }), 'malformed'],
+    'the size that it was given': [(_, { old }) => ({ kind: 'conflict', size: old }), 'contradicts_itself'],
+    garbage: [() => ({ kind: 'cosigned', lines: '<html></html>\n' }), 'malformed'],
+    nothing: [() => ({ kind: 'cosigned', lines: '' }), 'malformed'],
     'a line of an unknown key of its name': [
-      (_, given) => ({ is: 'cosigned', lines: other.cosign(textOf(given)) }),
+      (_, given) => ({ kind: 'cosigned', lines: other.cosign(textOf(given)) }),
       'no_cosignature',
     ],
     'its cosignature of another log': [
-      (it) => ({ is: 'cosigned', lines: it.cosign('other.example/log\n1\nAAAA\n') }),
+      (it) => ({ kind: 'cosigned', lines: it.cosign('other.example/log\n1\nAAAA\n') }),
       'invalid_cosignature',
     ],
     'its cosignature of another size': [
-      (it, given) => ({ is: 'cosigned', lines: it.cosign(textOf(given).replace(/\n\d+\n/, '\n70\n')) }),
+      (it, given) => ({ kind: 'cosigned', lines: it.cosign(textOf(given).replace(/\n\d+\n/, '\n70\n')) }),
       'invalid_cosignature',
     ],
     'a time of next year': [
-      (it, given, now) => ({ is: 'cosigned', lines: it.cosign(textOf(given), now + 365 * 86_400) }),
+      (it, given, now) => ({ kind: 'cosigned', lines: it.cosign(textOf(given), now + 365 * 86_400) }),
       'wrong_time',
     ],
-    'a time of 1970': [(it, given) => ({ is: 'cosigned', lines: it.cosign(textOf(given), 1) }), 'wrong_time'],
+    'a time of 1970': [
+      (it, given) => ({ kind: 'cosigned', lines: it.cosign(textOf(given), 1) }),
+      'wrong_time',
+    ],
     'a time six minutes ago': [
-      (it, given, now) => ({ is: 'cosigned', lines: it.cosign(textOf(given), now - 360) }),
+      (it, given, now) => ({ kind: 'cosigned', lines: it.cosign(textOf(given), now - 360) }),
       'wrong_time',
     ],
-    'a gigabyte': [() => ({ is: 'failed', why: 'oversized' }), 'oversized'],
-    'no end': [() => ({ is: 'failed', why: 'timeout' }), 'timeout'],
-    'a redirect': [() => ({ is: 'failed', why: 'redirected' }), 'redirected'],
-    'an origin that it does not know': [() => ({ is: 'refused', status: 404 }), 'http_404'],
-    'a key that it does not know': [() => ({ is: 'refused', status: 403 }), 'http_403'],
-    'a proof that does not hold': [() => ({ is: 'refused', status: 422 }), 'http_422'],
+    'a gigabyte': [() => ({ kind: 'failed', why: 'oversized' }), 'oversized'],
+    'no end': [() => ({ kind: 'failed', why: 'timeout' }), 'timeout'],
+    'a redirect': [() => ({ kind: 'failed', why: 'redirected' }), 'redirected'],
+    'an origin that it does not know': [() => ({ kind: 'refused', status: 404 }), 'http_404'],
+    'a key that it does not know': [() => ({ kind: 'refused', status: 403 }), 'http_403'],
+    'a proof that does not hold': [() => ({ kind: 'refused', status: 422 }), 'http_422'],
   };
   for (const [name, [lie, reason]] of Object.entries(LIES))
     test(`${name}: it is named once, and the others are enough`, async () => {
@@ -292,7 +295,7 @@ describe('a witness that lies, or does not answer', () => {
     const it = await witnessed();
     const one = first(it.witnesses);
     one.lie = (given) => ({
-      is: 'cosigned',
+      kind: 'cosigned',
       lines: other.cosign('x\n') + one.standard.cosign(textOf(given)),
     });
     await grow(it);
@@ -318,7 +321,7 @@ describe('a witness that lies, or does not answer', () => {
     const at: number[] = [];
     away.lie = () => {
       at.push(it.it.clock.monotonic());
-      return { is: 'failed', why: 'unreachable' };
+      return { kind: 'failed', why: 'unreachable' };
     };
     await grow(it);
     const day = (HOUR_S * 24 * 1000) / INTERVAL_MS;
@@ -362,7 +365,7 @@ test('a witness that replays its last cosignature: it is of another checkpoint',
   one.lie = (given) => {
     if (replayed === '')
       replayed = one.standard.cosign(given.checkpoint.slice(0, given.checkpoint.lastIndexOf('\n\n') + 1));
-    return { is: 'cosigned', lines: replayed };
+    return { kind: 'cosigned', lines: replayed };
   };
   for (let n = 0; n < 2; n++) {
     await grow(it);
@@ -374,7 +377,7 @@ test('a witness that replays its last cosignature: it is of another checkpoint',
 });
 
 describe('a witness that hangs while the others are a quorum', () => {
-  const COSIGNED = { is: 'cosigned', lines: '' } as const;
+  const COSIGNED = { kind: 'cosigned', lines: '' } as const;
   /** The first witness answers when the test says so: what, or the truth. */
   function hanging(it: Awaited<ReturnType<typeof witnessed>>) {
     const open: ((answer: WitnessAnswer) => void)[] = [];
@@ -409,7 +412,7 @@ describe('a witness that hangs while the others are a quorum', () => {
     assert.deepEqual(roundTexts(it.common), ['1: w2 w3', '2: w2 w3']);
     assert.equal(open.length, 1, 'it is not asked a second time before it has answered');
     it.stopping.abort();
-    open[0]?.({ is: 'failed', why: 'stopped' });
+    open[0]?.({ kind: 'failed', why: 'stopped' });
     await running;
     assert.deepEqual(it.it.logger.lines, []);
   });
@@ -457,7 +460,7 @@ describe('a witness that hangs while the others are a quorum', () => {
     const open = hanging(it);
     await grow(it);
     await letPass(it.it.clock, it.look());
-    open[0]?.({ is: 'failed', why: 'timeout' });
+    open[0]?.({ kind: 'failed', why: 'timeout' });
     await come(() => it.asking.status().witnesses[0]?.refusal === 'timeout');
     await grow(it);
     let fail = (_: Error) => {};
@@ -478,7 +481,7 @@ test('the loop ends with a question that has no answer, and says nothing of it',
   for (const witness of it.witnesses)
     witness.lie = () =>
       new Promise((resolve) =>
-        it.stopping.signal.addEventListener('abort', () => resolve({ is: 'failed', why: 'stopped' })),
+        it.stopping.signal.addEventListener('abort', () => resolve({ kind: 'failed', why: 'stopped' })),
       );
   const running = it.run();
   await quiet();

@@ -59,9 +59,9 @@ export function eventStoreConnection(
   }
 
   /** Calls and subscriptions on the old channel end; the next call opens a new one. */
-  function replace(old: Client, by: EventStoreSettings): void {
+  function replace(old: Client, settings: EventStoreSettings): void {
     if (old !== current) return;
-    current = new Client(by);
+    current = new Client(settings);
     old.closeChannel();
   }
 

@@ -6,8 +6,8 @@ import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { knownDamage } from '../known-damage.ts';
 import { eventStoreConnection, LEADER } from './connection.ts';
-import { eventToAppend, positionText } from './events.ts';
-import { eventStoreHealth, problemOf } from './health.ts';
+import { eventStorePosition, eventToAppend } from './events.ts';
+import { eventStoreHealth, probeProblem } from './health.ts';
 import { eventStoreReader } from './read.ts';
 import { eventStoreSubscriptions } from './subscribe.ts';
 import { eventStoreSettings } from './url.ts';
@@ -50,7 +50,7 @@ export function eventStoreDbEventLog({
           throw new WrongExpectedVersion(stream, expected, typeof actual === 'bigint' ? actual : null);
         });
       health.worked();
-      if (position !== undefined) return { nextRevision, position: positionText(position) };
+      if (position !== undefined) return { nextRevision, position: eventStorePosition(position) };
       throw new EventLogUnavailable({ cause: new Error('the stream of the repeated append was deleted') });
     },
     readStream,
@@ -64,7 +64,7 @@ export function eventStoreDbEventLog({
     async health() {
       if (connection.closing.aborted) return { ok: false, problem: 'unavailable' };
       const failure = await health.check();
-      return damage.health(failure && problemOf(failure.cause));
+      return damage.health(failure && probeProblem(failure.cause));
     },
     close: connection.close,
   };

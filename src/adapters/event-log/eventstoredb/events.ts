@@ -16,7 +16,7 @@ export type ServerEvent = {
 };
 
 /** Both numbers in a fixed width, so that positions compare as text. */
-export function positionText({ commit, prepare }: Position): string {
+export function eventStorePosition({ commit, prepare }: Position): string {
   return `${String(commit).padStart(20, '0')}-${String(prepare).padStart(20, '0')}`;
 }
 
@@ -38,7 +38,7 @@ const OWN_TYPES: ReadonlySet<string> = new Set(EVENT_TYPES);
 export function serverEvent({ event }: ResolvedEvent): ServerEvent | null {
   if (event?.position === undefined) return null;
   const { streamId: stream, id, revision, type, metadata } = event;
-  const position = positionText(event.position);
+  const position = eventStorePosition(event.position);
   const data: unknown = event.isJson ? event.data : null;
   if (type.startsWith('$') || stream.startsWith('$') || !isObject(data)) {
     const place = { from: position, to: position, stream, revision: String(revision) };

@@ -22,7 +22,7 @@ class AcceptsNothing extends Error {
   }
 }
 
-export const problemOf = (cause: unknown): LogProblem =>
+export const probeProblem = (cause: unknown): LogProblem =>
   cause instanceof AcceptsNothing ? cause.problem : 'unavailable';
 
 export function eventStoreHealth(
@@ -63,7 +63,7 @@ export function eventStoreHealth(
     changed(failure) {
       // A server that does not answer is reported by the connection.
       if (failure === null || failure.cause instanceof AcceptsNothing)
-        logger?.condition('eventLog', failure && problemOf(failure.cause), {}, failure?.cause);
+        logger?.condition('eventLog', failure && probeProblem(failure.cause), {}, failure?.cause);
     },
   });
 }

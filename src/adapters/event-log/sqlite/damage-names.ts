@@ -23,7 +23,7 @@ export function damageNames(read: <T>(run: (db: DatabaseSync) => T) => Promise<T
 
   /** Reads the index once for all places that follow, in short turns. */
   async function search(from: number) {
-    const of = new Map<number, Name>();
+    const names = new Map<number, Name>();
     const to = from + NAMED_AHEAD;
     let [stream, revision]: [string, number] = ['', -1];
     for (let more = true; more; ) {
@@ -39,12 +39,12 @@ export function damageNames(read: <T>(run: (db: DatabaseSync) => T) => Promise<T
       for (const row of rows) {
         const position = Number(row.position);
         [stream, revision] = [String(row.stream), Number(row.revision)];
-        if (position >= from && position <= to) of.set(position, { stream, revision: String(revision) });
+        if (position >= from && position <= to) names.set(position, { stream, revision: String(revision) });
       }
       more = rows.length === INDEX_ROWS;
       if (more) await nextTurn();
     }
-    return { from, to, of };
+    return { from, to, of: names };
   }
 
   return {
