@@ -50,7 +50,7 @@ const BATCH_COUNT = 4;
  * Their rules have a faster test in the fast set.
  */
 const FULL_ONLY =
-  /^test\/((bench|soak)\/smoke|deploy\/(binary|image)|journeys\/(cluster-(eventstore|schedules|sqlite|witnesses)|paid-table|rebuild|upgrade|states-(chain|shared)|faults-(log-(budget|frozen|lease)|postgres-(frozen|orphan|stopped)|stop)))\.test/;
+  /^test\/((bench|soak)\/smoke|deploy\/(binary|image)|journeys\/(cluster-(eventstore|sqlite)|paid-table|rebuild|upgrade|states-(chain|shared)|faults-postgres-frozen))\.test/;
 
 /** What the table of payments states, and its kills: repeated in each cell. Two processes in any cell: the pairs. */
 const PAID_TABLE =

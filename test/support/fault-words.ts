@@ -54,14 +54,6 @@ export async function assertReadsAway(
   await assertHealth(service, 'readModels');
 }
 
-/** The job that an answer about the log names, with its link. */
-export function jobNamed(service: Service, { body }: Answered<ErrorBody>): string {
-  const { jobId } = body.error.details as { jobId: string };
-  assert.match(jobId, /^job_/);
-  assert.deepEqual(body.error.details, { jobId, links: { job: `${service.url}/api/jobs/${jobId}` } });
-  return jobId;
-}
-
 /** `away`: the parts that are not ok; the status is 503 where the log is one of them. Liveness depends on no part. */
 export async function assertHealth(service: Service, ...away: readonly Part[]): Promise<void> {
   const { status, body } = await get<Health>(`${service.url}/health`);
