@@ -50,7 +50,7 @@ const BATCH_COUNT = 4;
  * Their rules have a faster test in the fast set.
  */
 const FULL_ONLY =
-  /^test\/((bench|soak)\/smoke|deploy\/(binary|image)|journeys\/(cluster-(eventstore|schedules|sqlite|witnesses)|paid-books|rebuild|upgrade|states-(chain|shared)|faults-(log-frozen|postgres-(frozen|stopped)|stop)))\.test/;
+  /^test\/((bench|soak)\/smoke|deploy\/(binary|image)|journeys\/(cluster-(eventstore|schedules|sqlite)|paid-books|rebuild|upgrade|states-(chain|shared)|faults-postgres-frozen))\.test/;
 
 /** What the table of payments states, and its kills: repeated in each cell. Two processes in any cell: the pairs. */
 const PAID_TABLE = /^test\/journeys\/paid-(books|confirmed|facilitator|killed|once|reconciled|refund)\.test/;

@@ -10,7 +10,7 @@ import { type RunningWitness, startWitness, type WitnessOptions } from '#src/app
 import { parseVerifierKey } from '#src/domain/transparency/cosignature.ts';
 import { verifierKeyText } from '#src/domain/transparency/note.ts';
 import { WITNESS_SERVER_LIMITS } from '#src/domain/transparency/witness.ts';
-import { type C2spKey, c2spKey, c2spNote, c2spSubmission } from '#test/support/c2sp.ts';
+import { type C2spKey, c2spKey, c2spNote } from '#test/support/c2sp.ts';
 import { C2spLog, c2spAdd, c2spCosigned, c2spKeyOf } from '#test/support/c2sp-log.ts';
 import { flipByte, hideInIndex } from '#test/support/damaged-file.ts';
 import { collectingLogger } from '#test/support/fakes.ts';
@@ -76,81 +76,9 @@ describe('add-checkpoint', () => {
     }
     assert.deepEqual([ed25519.type, mlDsa44.type], [4, 6]);
   });
-  test('answers 200 to the same checkpoint again: its time is fresh', async () => {
-    const { status, body } = await c2spAdd(witness.url, log.submission(log.leaves.length));
-    assert.equal(status, 200);
-    assert.ok(c2spCosigned(log.text(), body, ed25519));
-  });
-  test('answers 409 with the size of the last one and its content type, to any other old size', async () => {
-    for (const old of [0, 20]) {
-      const { status, type, body } = await c2spAdd(witness.url, log.submission(old));
-      assert.deepEqual([status, type, body], [409, 'text/x.tlog.size', '21\n']);
-    }
-  });
-  test('answers 409 with 0 for a log that it has not seen', async () => {
-    const other = logs[1]?.grow(2) ?? assert.fail();
-    assert.deepEqual(await c2spAdd(witness.url, other.submission(1)), {
-      status: 409,
-      type: 'text/x.tlog.size',
-      body: '0\n',
-    });
-  });
   test('answers 200 to logs that sign with a cosignature key of either algorithm', async () => {
     for (const other of logs.slice(1))
       assert.equal((await c2spAdd(witness.url, other.grow(2).submission(0))).status, 200);
-  });
-  test('answers 400 to a body that is none, and to an old size above the checkpoint’s', async () => {
-    for (const body of ['', 'old\n\n', log.submission(21).slice(0, -1), 'x'.repeat(60_000)])
-      assert.equal((await c2spAdd(witness.url, body)).status, 400);
-    const { status, body } = await c2spAdd(witness.url, c2spSubmission(21, [], log.checkpoint(20)));
-    assert.deepEqual([status, body], [400, 'Bad request: the old size is larger than the checkpoint.\n']);
-  });
-  test('answers 404 to a log that it does not know', async () => {
-    assert.equal(
-      (await c2spAdd(witness.url, new C2spLog('stranger.example').grow(1).submission(0))).status,
-      404,
-    );
-  });
-  test('answers 403 without a signature by a known key, and where one by a known key does not verify', async () => {
-    const text = log.grow(1).text();
-    const stranger = c2spKey(log.key.name, 1);
-    const bad = c2spNote(log.text(20), log.key).split('\n').at(-2);
-    for (const note of [
-      c2spNote(text, stranger),
-      c2spNote(text, { ...log.key, name: 'other.example' }),
-      `${text}\n${bad}\n`,
-      `${c2spNote(text, log.key)}${bad}\n`,
-    ])
-      assert.equal((await c2spAdd(witness.url, c2spSubmission(21, [], note))).status, 403);
-  });
-  test('ignores signatures of unknown keys, also of ones that are no signatures', async () => {
-    const more = c2spNote(log.text(), c2spKey('x.example', 1)).split('\n').at(-2);
-    const body = `${log.submission(21)}${more}\n— y.example AAAAAAAA\n`;
-    assert.equal((await c2spAdd(witness.url, body)).status, 200);
-  });
-  test('answers 422 to a fork, to a proof that does not verify, and to one where none belongs', async () => {
-    const size = log.leaves.length;
-    const fork = log.forked(5);
-    assert.equal((await c2spAdd(witness.url, fork.submission(size))).status, 422);
-    fork.grow(2);
-    assert.equal((await c2spAdd(witness.url, fork.submission(size))).status, 422);
-    assert.equal(
-      (await c2spAdd(witness.url, c2spSubmission(size, [Buffer.alloc(32)], log.checkpoint()))).status,
-      422,
-    );
-    assert.deepEqual(
-      logger.lines.filter(({ level }) => level === 'error').map(({ message }) => message),
-      ['a log has signed two trees of one size: keep both checkpoints, they prove it'],
-    );
-    assert.equal((await c2spAdd(witness.url, log.submission(size))).status, 200);
-  });
-  test('answers 422 to an empty tree with a root, and 200 to one with the root of no leaves', async () => {
-    const empty = new C2spLog(fresh());
-    const other = await start({ keyFile: join(folder, 'empty.key') }, empty);
-    const note = c2spNote(`${empty.key.name}\n0\n${Buffer.alloc(32).toString('base64')}\n`, empty.key);
-    assert.equal((await c2spAdd(other.url, c2spSubmission(0, [], note))).status, 422);
-    assert.equal((await c2spAdd(other.url, empty.submission(0))).status, 200);
-    assert.equal((await c2spAdd(other.url, empty.grow(3).submission(0))).status, 200);
   });
   test('of 100 that extend one checkpoint at once, exactly one is cosigned', async () => {
     const old = log.leaves.length;

@@ -348,23 +348,6 @@ describe('an unclear answer: the same payment is presented again, and never a se
       assert.match(result.error?.actual ?? '', actual);
       assert.ok(clock.monotonic() <= 120_000);
     });
-
-  test('answers that are lost twice: the third is this purchase, as a replay', async () => {
-    const { relay, buy } = buyerWorld();
-    let lost = 0;
-    relay.lie({
-      async respond(request, honest) {
-        const answer = await honest();
-        if (request.headers.get('PAYMENT-SIGNATURE') !== null && lost++ < 2) throw new Error('cut');
-        return answer;
-      },
-    });
-    const bought = await buy();
-    good(bought);
-    assert.deepEqual([bought.signed, bought.presented], [1, 3]);
-    assert.equal(bought.result.evidence?.execution.idempotentReplay, true);
-    assert.equal(bought.result.evidence?.earlierPayment, false);
-  });
 });
 
 describe('a later run of the same order with its key, without a ledger', () => {

@@ -3,13 +3,12 @@ import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { damageLine, endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import type { Damage } from '#src/domain/damage.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { runCli } from '#test/support/cli.ts';
-import { flipByte, hideInIndex, offsetOf, zeroPageAt } from '#test/support/damaged-file.ts';
+import { flipByte, hideInIndex, offsetOf } from '#test/support/damaged-file.ts';
 import { appendAll, decisionAppend, jobAppends, PLAN } from '#test/support/job-histories.ts';
 import { eventsOf, withLog } from '#test/support/service-log.ts';
 
@@ -127,28 +126,6 @@ test('one changed byte: audit, integrity and export name the event; a repaired l
 /** As `flipByte` has changed it. */
 const changedId = (id: string) => String.fromCharCode(id.charCodeAt(0) ^ 1) + id.slice(1);
 
-test('a zeroed page: each of its events is named, also those at the end of the log', async () => {
-  for (const [name, n] of [
-    ['middle', 70],
-    ['end', 149],
-  ] as const) {
-    const { run, json } = damagedLog(name, (path) => zeroPageAt(path, offsetOf(path, eventAt(n).id)));
-    const integrity = await json('audit', '--integrity');
-    assert.equal(integrity.code, 1);
-    const lost = kindsAt(integrity.findings, 'event_damaged');
-    assert.ok(lost.length > 1 && lost.includes(named(eventAt(n))), lost.join());
-    assert.ok(kindsAt(integrity.findings, 'storage_damaged').length > 0, 'SQLite finds it too');
-    assert.equal(integrity.summary.events + integrity.summary.damaged, 150);
-    const audit = await json('audit');
-    assert.deepEqual([audit.code, kindsAt(audit.findings, 'event_damaged')], [1, lost]);
-    assert.deepEqual(kindsAt(audit.findings, 'position_gap'), []);
-    const out = join(folder, `${name}.ndjson`);
-    assert.equal((await run('export', '--out', out)).code, 1);
-    const ofExport = await json('audit', '--events', out);
-    assert.deepEqual([ofExport.code, ofExport.findings], [1, audit.findings]);
-  }
-});
-
 test('a changed name in the index: only --integrity finds it; the export is whole', async () => {
   const { stream } = eventAt(100);
   const { run, json } = damagedLog('index', (path) => hideInIndex(path, stream));
@@ -160,20 +137,6 @@ test('a changed name in the index: only --integrity finds it; the export is whol
   assert.equal((await run('export', '--out', out)).code, 0);
   const reference = written.map(eventLine).join('\n');
   assert.ok(readFileSync(out, 'utf8').includes(reference));
-});
-
-test('a file of an older release: what has no checksum is counted', async () => {
-  const { run, json } = damagedLog('older', (path) => {
-    const old = new DatabaseSync(path);
-    old.exec('ALTER TABLE events DROP COLUMN checksum');
-    old.close();
-  });
-  assert.match(
-    (await run('audit', '--integrity')).stdout,
-    /150 events of an older release have none and are not covered/,
-  );
-  const { code, summary } = await json('audit', '--integrity');
-  assert.deepEqual([code, summary.unchecked], [0, 150]);
 });
 
 test('an export whose last event is damaged in the log since is not continued, and stays as it is', async () => {

@@ -6,12 +6,7 @@ import { sleep } from '#src/lib/time.ts';
 import { LONG } from '#test/support/property-runs.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
 import { jobTypes, recordedIn } from '#test/support/service-log.ts';
-import {
-  assertVerifiesOffline,
-  payloadOf,
-  sendsRecorded,
-  UNKNOWN_SENDS,
-} from '#test/support/service-receipts.ts';
+import { assertVerifiesOffline, sendsRecorded, UNKNOWN_SENDS } from '#test/support/service-receipts.ts';
 import { assertStands } from '#test/support/service-stands.ts';
 import {
   type Answered,
@@ -28,16 +23,6 @@ type Call = {
   readonly keyed: boolean;
   /** null: the connection was cut. */
   answer: Answered<Executed> | null;
-};
-
-type JobView = {
-  readonly status: string;
-  readonly errorCategory: string | null;
-  readonly attemptLog: readonly {
-    readonly number: number;
-    readonly sent: string;
-    readonly errorCategory: string | null;
-  }[];
 };
 
 /** No job stays running: the next process closes the jobs of a dead one. */
@@ -187,77 +172,4 @@ describe('kill -9', () => {
     assert.equal(receipts.length, jobs.size);
     for (const { data } of receipts) await assertVerifiesOffline(String(data.jws), jwks);
   }
-});
-
-describe('kill -9 at chosen boundaries', () => {
-  let world: World;
-  before(async () => {
-    world = await makeWorld({ embedded: true });
-  });
-  after(() => world.end());
-
-  test('request sent, answer held; and between two attempts: interrupted_unknown, and never sent again', async () => {
-    const { target } = world;
-    target.answer(({ path }) =>
-      path === '/held'
-        ? new Promise<undefined>(() => undefined)
-        : { status: 503, headers: { 'retry-after': '5' } },
-    );
-    const held = { url: target.url('/held'), idempotencyKey: 'held', body: 1 };
-    const waiting = {
-      url: target.url('/waiting'),
-      idempotencyKey: 'waiting',
-      retry: { attempts: 2, backoffMs: 5000 },
-    };
-    const first = await world.start();
-    const cut = [held, waiting].map((request) =>
-      execute(first, request).then(
-        () => false,
-        () => true,
-      ),
-    );
-    const idAt = (path: string) => target.requests.find((got) => got.path === path)?.headers['webhook-id'];
-    const ids = await waitFor('both requests', () => {
-      const [a, b] = [idAt('/held'), idAt('/waiting')];
-      return a !== undefined && b !== undefined && [a, b];
-    });
-    const [heldId = '', waitingId = ''] = ids;
-    await waitFor('the first attempt is recorded', async () => {
-      const { body } = await get<JobView>(`${first.url}/api/jobs/${waitingId}`);
-      return body.attemptLog?.length === 1;
-    });
-    const inProgress = await execute(first, held);
-    assert.deepEqual([inProgress.status, inProgress.body.error.code], [409, 'idempotency_in_progress']);
-    await first.kill();
-    assert.deepEqual(await Promise.all(cut), [true, true]);
-
-    const second = await world.start();
-    await recovered(second);
-    for (const [request, id, attempts] of [
-      [held, heldId, [['maybe', 'interrupted_unknown', null]]],
-      [
-        waiting,
-        waitingId,
-        [
-          ['yes', 'target_server_error', 503],
-          ['maybe', 'interrupted_unknown', null],
-        ],
-      ],
-    ] as const) {
-      const { status, body } = await execute(second, request);
-      assert.deepEqual(
-        [status, body.idempotentReplay, body.job.id, body.job.status, body.job.errorCategory],
-        [502, true, id, 'failed', 'interrupted_unknown'],
-      );
-      const receipted = payloadOf(body.receipt.jws).attempts;
-      assert.deepEqual(
-        receipted.map(({ sent, errorCategory, status: answered }) => [sent, errorCategory, answered]),
-        attempts,
-      );
-      await assertStands(second, body);
-    }
-    assert.deepEqual(target.requests.map(({ path }) => path).sort(), ['/held', '/waiting']);
-    const warned = second.stdout().match(/an interrupted job was closed by recovery/g);
-    assert.equal(warned?.length, 2);
-  });
 });

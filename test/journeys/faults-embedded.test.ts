@@ -1,7 +1,6 @@
 // One process with embedded stores: the log's file accepts no writes for some time; the read models' files are damaged
 // while the process is down.
 import assert from 'node:assert/strict';
-import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
@@ -13,11 +12,9 @@ import {
   hitsOf,
   isHealthy,
   jobOf,
-  monitoring,
 } from '#test/support/fault-words.ts';
 import { holdBack } from '#test/support/held-appends.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
-import { jobTypes, recordedIn } from '#test/support/service-log.ts';
 import { assertStands } from '#test/support/service-stands.ts';
 import { type Executed, execute, makeWorld, type World } from '#test/support/service-world.ts';
 
@@ -110,40 +107,6 @@ describe('all embedded', () => {
       );
       await waitFor('health', async () => isHealthy(service));
       for (const body of answered) await assertStands(service, body);
-    }
-  });
-
-  test('the read models’ files are damaged while it is down: rebuilt from the log, logged, complete', async () => {
-    // The calls without a key were refused: their jobs are closed `not_executed`.
-    const before = await waitFor('all jobs are closed', async () => {
-      const { stats } = (await monitoring(service)).body;
-      return stats.total === 1 + (1 + REFUSED) * faults.length && stats.running === 0 && stats;
-    });
-    assert.equal((await service.stop()).code, 0);
-    let spoilt = 0;
-    const folder = join(world.dataDir, 'read-models');
-    for (const file of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-      if (!file.isFile() || !/^\d+$/.test(file.name)) continue;
-      writeFileSync(join(file.parentPath, file.name), Buffer.alloc(8192, 0xa5));
-      spoilt += 1;
-    }
-    assert.ok(spoilt > 100, `${spoilt} files`);
-    service = await world.start();
-    const { stats } = await waitFor('all are replayed', async () => {
-      const { status, body } = await monitoring(service);
-      return status === 200 && body;
-    });
-    assert.deepEqual([stats.total, stats.running], [before.total, 0]);
-    for (const body of answered) await assertStands(service, body);
-    const warned = logLines(service.stdout()).filter(({ level }) => level === 'warn');
-    assert.ok(
-      warned.some(({ msg }) => /read models/.test(String(msg))),
-      JSON.stringify(warned),
-    );
-    const { code, stderr } = await service.stop();
-    assert.deepEqual([code, stderr], [0, '']);
-    for (const types of jobTypes(await recordedIn(world.dataDir)).values()) {
-      assert.deepEqual(types, ['JobStarted', 'AttemptMade', 'JobCompleted', 'ReceiptSigned']);
     }
   });
 });

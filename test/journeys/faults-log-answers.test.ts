@@ -1,20 +1,12 @@
 // The event log stores an event and its answer is lost; or it is unavailable while the target works. Stored events are
 // found, sent requests are never sent again, and the caller gets its result, at once or by its idempotency key.
 import assert from 'node:assert/strict';
-import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setImmediate } from 'node:timers';
 import { type EventType, STREAM } from '#src/domain/events.ts';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
 import type { EventStoreServer } from '#test/support/eventstore-server.ts';
-import {
-  assertOneSetEach,
-  assertReplays,
-  attemptsIn,
-  hitsOf,
-  isHealthy,
-  jobOf,
-} from '#test/support/fault-words.ts';
+import { assertOneSetEach, assertReplays, attemptsIn, hitsOf, isHealthy } from '#test/support/fault-words.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
 import { assertStands } from '#test/support/service-stands.ts';
@@ -131,36 +123,6 @@ describe('answers of the log are lost', needs, () => {
       );
       await assertOnce(request, body, attempts);
     });
-
-  test('the caller disconnects while the target works: the job continues, and its key replays the result', async () => {
-    const { target } = cluster.world;
-    const held = Promise.withResolvers<Answer>();
-    target.answer(() => held.promise);
-    const request = { url: target.url('/gone'), idempotencyKey: 'gone' };
-    const socket = connect(Number(new URL(service.url).port), '127.0.0.1');
-    const body = JSON.stringify(request);
-    const head = ['POST /api/execute/webhook HTTP/1.1', 'host: localhost', 'content-type: application/json'];
-    socket.write(`${[...head, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`);
-    const seen = await waitFor('the request is at the target', () =>
-      target.requests.find(({ path }) => path === '/gone'),
-    );
-    socket.destroy();
-    const running = await execute(service, request);
-    assert.deepEqual([running.status, running.body.error.code], [409, 'idempotency_in_progress']);
-    held.resolve({ status: 204 });
-    const id = seen.headers['webhook-id'] ?? '';
-    await waitFor(
-      'the job has its result',
-      async () => (await jobOf(service, id)).body.status === 'succeeded',
-    );
-    const { status, body: found } = await execute(service, request);
-    assert.deepEqual(
-      [status, found.idempotentReplay, found.job.id, found.job.responseStatus],
-      [200, true, id, 204],
-    );
-    await assertStands(service, found);
-    assert.equal(hitsOf(cluster.world, '/gone'), 1);
-  });
 
   test('it ends regularly', async () => {
     const { code, stderr } = await service.stop();

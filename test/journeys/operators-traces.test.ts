@@ -1,8 +1,7 @@
 // The real service with a trace collector beside it: one tree per call; and a failing collector disturbs no call.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { fixedPort } from '#test/support/fixed-port.ts';
-import { logLines, type Service, waitFor } from '#test/support/service.ts';
+import { logLines, type Service } from '#test/support/service.ts';
 import { execute, get, makeWorld, type World } from '#test/support/service-world.ts';
 import {
   type CollectedSpan,
@@ -116,43 +115,4 @@ describe('traces', () => {
     assert.ok(typeof line?.traceId === 'string' && traces.has(line.traceId), JSON.stringify(line));
     assert.equal(logLines(service.stdout()).find(({ msg }) => msg === 'listening')?.traceId, undefined);
   });
-});
-
-describe('a collector that fails', () => {
-  const modes = ['away', 'hang', 'refuse'] as const;
-  const CAUSES = { away: /ECONNREFUSED|ConnectionRefused/i, hang: /time/i, refuse: /400|Bad Request/i };
-  const LINE = 'The trace collector does not accept spans: they are dropped.';
-
-  test('unavailable, hanging or refusing: calls are answered, one line is logged, the process ends', async () => {
-    await Promise.all(modes.map(judge));
-  });
-
-  async function judge(how: (typeof modes)[number]): Promise<void> {
-    const own = await makeWorld();
-    const failing = await startTraceCollector();
-    try {
-      failing.behave(how === 'away' ? 'take' : how);
-      const endpoint = how === 'away' ? `http://127.0.0.1:${await fixedPort()}` : failing.url;
-      const service = await own.start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint });
-      // The second batch, at the end of the process at the latest, makes no second line.
-      for (let round = 1; round <= 2; round++) {
-        const calls = Array.from({ length: 5 }, () => execute(service, { url: own.target.url() }));
-        for (const { status } of await Promise.all(calls)) assert.equal(status, 200);
-        await waitFor('spans are lost', () => service.stdout().includes(LINE));
-      }
-      // Without a time limit it would wait for the collector without an end.
-      const { code, stdout, stderr } = await service.stop();
-      assert.deepEqual([code, stderr], [0, '']);
-      const [line, ...more] = logLines(stdout)
-        .filter(({ level }) => level !== 'info')
-        .filter(({ msg }) => !String(msg).startsWith('EGRESS_ALLOW_CIDRS'))
-        // A database that is slow on a loaded machine is no subject of this test.
-        .filter(({ msg }) => !String(msg).startsWith('Postgres does not count quotas'));
-      assert.deepEqual([line?.msg, more], [LINE, []], how);
-      assert.match(JSON.stringify(line?.cause ?? null), CAUSES[how], how);
-    } finally {
-      await own.end();
-      await failing.close();
-    }
-  }
 });

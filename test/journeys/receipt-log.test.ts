@@ -137,6 +137,15 @@ describe('the transparency log', () => {
     }
   });
 
+  test('after a regular shutdown a checkpoint covers every receipt; none is signed without new leaves', async () => {
+    await executed(4);
+    assert.equal((await service.stop()).code, 0);
+    const signed = (await recordedIn(world.dataDir)).filter(({ type }) => type === 'CheckpointSigned');
+    const sizes = signed.map(({ data }) => Number(data.size));
+    assert.equal(sizes.at(-1), 6);
+    assert.deepEqual(sizes, [...new Set(sizes)]);
+  });
+
   test('receipts name their transparency log', () => {
     for (const { jws } of receipts) {
       const payload = JSON.parse(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString());

@@ -99,11 +99,6 @@ const STATES: readonly State[] = [
     (at) => roots(join(at, 'events.db'), 0o644),
     /events\.db is not writable by user (?!unknown|root)\w+: restore its owner with chown/,
   ],
-  [
-    'events.db is not readable',
-    (at) => roots(join(at, 'events.db'), 0o600),
-    /events\.db is not writable by user (?!unknown|root)\w+/,
-  ],
   ...['-wal', '-shm'].map(
     (tail): State => [
       `events.db${tail} is left over by root`,
@@ -125,17 +120,6 @@ const STATES: readonly State[] = [
     /events\.db is no file: move it away/,
   ],
   [
-    'events.db-wal is a folder',
-    (at) => replace(join(at, 'events.db-wal'), null),
-    /events\.db-wal is no file/,
-  ],
-  ['events.lock is a folder', (at) => replace(join(at, 'events.lock'), null), /events\.lock is no file/],
-  [
-    'events.db is no database',
-    (at) => replace(join(at, 'events.db'), NOISE),
-    /events\.db is damaged, or not a database: put back a backup/,
-  ],
-  [
     'events.db is cut',
     (at) => truncateSync(join(at, 'events.db'), 6000),
     /events\.db is damaged, or not a database/,
@@ -145,22 +129,10 @@ const STATES: readonly State[] = [
     (at) => replace(join(at, 'events.lock'), NOISE),
     /events\.lock is no lock file: delete it/,
   ],
-  ['DATA_DIR is root’s', (at) => roots(at, 0o755), /DATA_DIR is not writable by user (?!unknown|root)\w+: /],
   [
     'DATA_DIR cannot be listed',
     (at) => roots(at, 0o700),
     /DATA_DIR is not writable by user (?!unknown|root)\w+: /,
-  ],
-  ['DATA_DIR is a file', (at) => join(at, 'keys.json'), /DATA_DIR is no folder: .*keys\.json/],
-  [
-    'DATA_DIR is below a file',
-    (at) => join(at, 'keys.json', 'data'),
-    /DATA_DIR cannot be created: .*keys\.json is no folder/,
-  ],
-  [
-    'DATA_DIR is in a folder of root’s',
-    () => join(root, 'new', 'data'),
-    /DATA_DIR cannot be created, or reached: .* is not writable by user (?!unknown|root)\w+/,
   ],
   [
     'DATA_DIR is a link to nowhere',
@@ -175,12 +147,6 @@ const STATES: readonly State[] = [
     (at) => roots(join(at, 'keys.json'), 0o600),
     /keys\.json cannot be opened \(EACCES: this process runs as user id 65534, and the file belongs to 0; correct its owner/,
   ],
-  [
-    'the key file is readable by others',
-    (at) => chmodSync(join(at, 'keys.json'), 0o644),
-    /keys\.json is open to others: chmod 600 it/,
-  ],
-  ['the key file is no JSON', (at) => replace(join(at, 'keys.json'), '{'), /keys\.json is not JSON/],
   ['the key file is a folder', (at) => replace(join(at, 'keys.json'), null), /keys\.json is not a file/],
   [
     'the checkpoint’s place is a folder',
@@ -191,11 +157,6 @@ const STATES: readonly State[] = [
     'the checkpoint is root’s',
     (at) => roots(join(at, 'checkpoint.note'), 0o600),
     /checkpoint\.note is not accessible to user (?!unknown|root)\w+: correct its owner and mode/,
-  ],
-  [
-    'what remembers the log is damaged',
-    (at) => replace(join(at, 'event-log.json'), '{}'),
-    /event-log\.json is damaged: it states which event log is in use/,
   ],
   [
     'read-models is a file',

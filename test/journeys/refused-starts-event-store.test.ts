@@ -56,39 +56,9 @@ describe('a start over EventStoreDB is refused', () => {
     await eventStore?.end();
   });
 
-  test('a connection string that cannot be read', async () => {
-    for (const [url, words] of [
-      [`esdb://relay:${SECRET}@localhost:2113?password=${SECRET}`, /an unknown option/],
-      [`esdb://relay:${SECRET}@localhost:2113?tlsCAFile=${SECRET}.pem`, /a file in tlsCAFile/],
-      [`esdb://relay:${SECRET}@localhost:${SECRET}`, /a host/],
-      [`https://relay:${SECRET}@localhost:2113`, /esdb:\/\/host:2113/],
-    ] as const) {
-      const ended = await start({ EVENTSTORE_URL: url });
-      assertRefused(ended, /^wrong configuration:\n {2}EVENTSTORE_URL /);
-      assertRefused(ended, words);
-    }
-  });
-
-  test('a missing key file is not created', async () => {
-    const SIGNING_KEYS_FILE = join(world.folder, 'none', 'keys.json');
-    assertRefused(await start({ SIGNING_KEYS_FILE }), /keys\.json/);
-    assert.equal(existsSync(SIGNING_KEYS_FILE), false);
-  });
-
-  test('another key file than the log was written with; with its own a second process starts', async () => {
-    const first = await world.start(env);
-    const other = keyFile('other');
-    assertRefused(await start({ SIGNING_KEYS_FILE: other }), /secret/);
-    const second = await world.start(env);
-    for (const service of [first, second]) {
-      assert.equal((await execute(service, { url: world.target.url() })).status, 200);
-      assert.equal((await service.stop()).code, 0);
-    }
-    assertRefused(await start({ SIGNING_KEYS_FILE: other }), /secret/);
-    assert.equal(existsSync(world.dataDir), false);
-  });
-
   test('an empty or another server than the one in use, also where the key file cannot be changed', async () => {
+    await (await world.start(env)).stop();
+    assert.equal(existsSync(world.dataDir), false);
     await using servers = new AsyncDisposableStack();
     const server = async () => servers.adopt(await startEventStoreServer(), (one) => one.end());
     const empty = await server();

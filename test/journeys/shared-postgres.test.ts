@@ -1,18 +1,14 @@
 // Several processes of one machine over one embedded log and one PostgreSQL: one call for one key at any process, jobs of a
 // dead process closed by another, and PostgreSQL stopped and restarted.
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { sleep } from '#src/lib/time.ts';
-import { copyInto } from '#test/support/audit-history.ts';
-import { runCli } from '#test/support/cli.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { contradictionsOf } from '#test/support/receipt-log-world.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
-import { recordedIn, withLog } from '#test/support/service-log.ts';
+import { recordedIn } from '#test/support/service-log.ts';
 import { payloadOf } from '#test/support/service-receipts.ts';
 import {
   type ErrorBody,
@@ -20,7 +16,6 @@ import {
   execute,
   get,
   makeWorld,
-  post,
   type Report,
   type World,
 } from '#test/support/service-world.ts';
@@ -211,48 +206,6 @@ describe('two processes', needs, () => {
         errors.every(({ code }) => code === 'read_models_unavailable'),
         JSON.stringify(errors),
       );
-    }
-  });
-
-  test('a log restored from a backup: jobs of the lost history are removed at once, and new ones are visible', async () => {
-    const all = await recordedIn(world.dataDir);
-    const signed = all.flatMap(({ type }, n) => (type === 'CheckpointSigned' ? [n] : []));
-    // The rows have the last checkpoint but one: the last is signed over rows that have reached the head.
-    const started = all.slice(0, signed.at(-2)).findLastIndex(({ type }) => type === 'JobStarted');
-    const kept = all.slice(0, started);
-    const lost = String(all[started]?.data.jobId);
-    for (const tail of ['', '-wal', '-shm']) rmSync(join(world.dataDir, `events.db${tail}`), { force: true });
-    await withLog(world.dataDir, (log) => copyInto(log, kept));
-    left = await world.start({ DATABASE_URL });
-    await waitFor('the rows are built', async () => {
-      const { status } = await get(`${left.url}/api/jobs/${lost}`);
-      assert.ok(status === 404 || status === 503, `${status}`);
-      return status === 404;
-    });
-    const again = { url: world.target.url('/again') };
-    const refused = await post<ErrorBody>(`${left.url}/api/execute/webhook`, again);
-    assert.deepEqual([refused.status, refused.body.error.code], [503, 'event_log_unavailable']);
-    assert.equal((await get(`${left.url}/health`)).status, 503);
-    assert.equal((await left.stop()).code, 0);
-    // The file alone is not all: the database has the lost checkpoint too, and is read before the first call is taken.
-    rmSync(join(world.dataDir, 'checkpoint.note'));
-    left = await world.start({ DATABASE_URL });
-    assert.equal((await post(`${left.url}/api/execute/webhook`, again)).status, 503);
-    assert.equal((await left.stop()).code, 0);
-    rmSync(join(world.dataDir, 'checkpoint.note'));
-    const pruned = await runCli(['rebuild', '--prune'], { env: { ...world.env, DATABASE_URL } });
-    assert.equal(pruned.code, 0, pruned.stderr);
-    left = await world.start({ DATABASE_URL });
-    const { body } = await execute(left, again);
-    right = await world.start({ DATABASE_URL });
-    for (const service of [left, right]) {
-      const path = new URL(body.links.job ?? '').pathname;
-      await waitFor('the new job can be read', async () => {
-        const { status } = await get(`${service.url}${path}`);
-        assert.ok(status === 200 || status === 503, `${status}`);
-        return status === 200;
-      });
-      assert.equal((await service.stop()).code, 0);
     }
   });
 

@@ -149,8 +149,6 @@ describe('pages that verify', needs, () => {
     const [one, two] = [c2spKey('one.example', 4), c2spKey('two.example', 4)];
     const policy = policyText({ one, two }, 'group both all one two', 'quorum both');
     const [at, time] = ['2026-01-02T00:00:00.000Z', Date.UTC(2026, 0, 2) / 1000];
-    const foreign = cosignedBy(given.proofBy(await given.checkpointOf(given.LEAVES.slice(1))), time, two);
-    const forged = `${cosignedBy(proof, time, one)}${foreign.split('\n').at(-2)}\n`;
     const cases: readonly (readonly [proof: string, policy: string, state: RegExp, found: RegExp | null])[] =
       [
         [
@@ -168,8 +166,6 @@ describe('pages that verify', needs, () => {
             's',
           ),
         ],
-        [proof, policy, /^failed/, /Too few witnesses have cosigned\. Not by one, two\./],
-        [forged, policy, /^failed/, /The cosignature of a witness does not verify\./],
         [
           cosignedBy(proof, time, one),
           '',
@@ -178,7 +174,6 @@ describe('pages that verify', needs, () => {
         ],
         [proof, '', /^verified/, /No witness has cosigned this checkpoint/],
         ['', policy, /^not checked .* A witness policy needs a proof of inclusion/, null],
-        [proof, 'quorum x', /^not checked .* policy is no policy file: line 1/, null],
       ];
     await on('/verify', async (page, heard) => {
       await page.context().setOffline(true);
@@ -222,7 +217,6 @@ describe('pages that verify', needs, () => {
 
   test('/verify: an invalid receipt is reported, and its content stays text', async () => {
     const evil = '<img src=x onerror="document.title=1">';
-    const movedProof = proof.replace('index 2', 'index 3');
     const cases: readonly (readonly [
       receipt: string,
       state: RegExp,
@@ -236,7 +230,6 @@ describe('pages that verify', needs, () => {
         /^failed At least one check does not hold/,
         /failed.*signature_valid/s,
       ],
-      [jws, /^verified/, /What was signed.*POST, succeeded, answer 200/s],
       [
         JSON.stringify(given.executionAnswer({ mode: evil })),
         /^failed/,
@@ -251,24 +244,6 @@ describe('pages that verify', needs, () => {
         JSON.stringify(executed),
         /^failed/,
         /Disclosures\s*Not opened: disclosures prove nothing if the receipt does not verify/,
-      ],
-      [
-        jws,
-        /^failed/,
-        /failed.*receipt_logged.*not at the index that the proof states/s,
-        { proof: movedProof },
-      ],
-      [
-        jws,
-        /^not checked It could not be checked\. The proof that was given is no proof file/,
-        null,
-        { proof: 'a proof' },
-      ],
-      [
-        jws,
-        /^not checked It could not be checked\. The proof .* error answer \(receipt_not_ready\)/,
-        null,
-        { proof: '{"error":{"code":"receipt_not_ready","message":"m"}}' },
       ],
       [jws, /^not checked It could not be checked\. keys is no JWK set/, null, { keys: '{}' }],
       [JSON.stringify(executed), /^failed/, /The key set does not contain the key that the receipt names/],

@@ -7,6 +7,7 @@ import { DURATION_BOUNDS_MS } from '#projections/monitoring/table.ts';
 import { balancePayments } from '#test/support/books.ts';
 import {
   commitment,
+  JOB_ID,
   keyRetired,
   paymentMissing,
   paymentRefunded,
@@ -14,6 +15,12 @@ import {
   paymentReserved,
   paymentSettled,
   refundBegun,
+  runFunded,
+  runSkipped,
+  SCHEDULE_ID,
+  scheduleCancelled,
+  scheduleDefined,
+  schedulePaused,
 } from '#test/support/given-events.ts';
 import {
   appendAll,
@@ -333,6 +340,23 @@ test('monitoring: a running job is listed with its lease until it ends', async (
     // One attempt of 12 s and the margin of 15 s.
     leaseEndsAt: PLAN.startedAtMs + 27_000,
   });
+});
+
+test('schedule: its state and its next run follow its events; a run that is skipped after the cancellation plans none', async () => {
+  const log = memoryLog();
+  const stream = `schedule-${SCHEDULE_ID}`;
+  for (const [event, status, nextRun, state] of [
+    [scheduleDefined(), 'active', 1, undefined],
+    [runFunded(), 'active', 2, 'funded'],
+    [schedulePaused(), 'paused', 2, 'funded'],
+    [scheduleCancelled(), 'cancelled', null, 'funded'],
+    [runSkipped(), 'cancelled', null, 'skipped'],
+  ] as const) {
+    await appendAll(log, [{ stream, events: [event] }]);
+    const rows = await rowsAfter(recorded(log));
+    const [schedule, run] = [row(rows, 'schedules', SCHEDULE_ID), row(rows, 'schedule_runs', JOB_ID)];
+    assert.deepEqual([schedule?.status, schedule?.nextRun, run?.state], [status, nextRun, state], event.type);
+  }
 });
 
 test('trust: receipts, those that verify, and the newest of these', async () => {

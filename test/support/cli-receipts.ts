@@ -76,9 +76,3 @@ export function executionAnswer(of: string) {
     links: {},
   };
 }
-
-/** The same JWS with another payload under the old signature. */
-export function withPayload(changed: unknown): string {
-  const [head, , signature] = jws.split('.');
-  return `${head}.${Buffer.from(JSON.stringify(changed)).toString('base64url')}.${signature}`;
-}

@@ -13,8 +13,6 @@ export type WitnessProcess = {
   readonly keyFile: string;
   /** On the same port, with the same key and state. `more`: further arguments. */
   start(...more: readonly string[]): Promise<void>;
-  /** The logs that it knows from its next start on. */
-  trust(...vkeys: readonly string[]): void;
   kill(): Promise<CliResult>;
   stop(): Promise<CliResult>;
 };
@@ -31,8 +29,7 @@ export async function startWitnessProcess(
   const [keyFile, config] = [`${file}.key`, `${file}.policy`];
   const port = await fixedPort();
   let running: RunningCli | null = null;
-  const trust = (...vkeys: readonly string[]) =>
-    writeFileSync(config, vkeys.map((vkey) => `log ${vkey}\n`).join(''));
+  writeFileSync(config, logs.map((vkey) => `log ${vkey}\n`).join(''));
   async function start(...more: readonly string[]): Promise<readonly [string, string]> {
     const listen = ['--listen', `127.0.0.1:${port}`];
     const cli = startCli(['witness', '--config', config, '--key', keyFile, ...listen, ...more]);
@@ -47,7 +44,6 @@ export async function startWitnessProcess(
     cli.signal(signal);
     return cli.ended;
   }
-  trust(...logs);
   const vkeys = await start('--name', name);
   return {
     url: `http://127.0.0.1:${port}`,
@@ -56,15 +52,7 @@ export async function startWitnessProcess(
     async start(...more) {
       assert.deepEqual(await start(...more), vkeys);
     },
-    trust,
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
   };
-}
-
-/** A policy file: the witnesses are w1, w2 …, and all of them have to cosign. */
-export function policyOfAll(witnesses: readonly WitnessProcess[]): string {
-  const names = witnesses.map((_, n) => `w${n + 1}`);
-  const lines = witnesses.map(({ vkeys, url }, n) => `witness ${names[n]} ${vkeys[0]} ${url}`);
-  return [...lines, `group all-of-them all ${names.join(' ')}`, 'quorum all-of-them', ''].join('\n');
 }

@@ -67,12 +67,6 @@ test('daily, in any zone at any time: three instants, each later than the last a
   );
 });
 
-test('once: the one run, in UTC', async () => {
-  const runAt = '2026-03-29T02:30:00+01:00';
-  const seen = await preview('2026-03-01T00:00:00Z', { type: 'once', runAt });
-  assert.deepEqual([seen.schedule, seen.nextRuns], [{ type: 'once', runAt }, ['2026-03-29T01:30:00.000Z']]);
-});
-
 test('invalid_schedule: a zone that is none, an instant that is past or not real, by its place, before any look-up', async () => {
   const it = world();
   for (const [schedule, path] of [
@@ -91,21 +85,6 @@ test('invalid_schedule: a zone that is none, an instant that is past or not real
     );
   }
   assert.deepEqual(it.resolver.asked, []);
-});
-
-test('invalid_request: a webhook that no schema can judge, by its place', async () => {
-  for (const [request, path] of [
-    [webhook({ url: 'https://' }), '/webhook/url'],
-    [webhook({ headers: { 'a b': '1' } }), '/webhook/headers'],
-  ] as const) {
-    const answer = await ask(world(), 0, daily('09:00', 'UTC'), request);
-    assert.ok(isRefused(answer));
-    assert.equal(answer.refused, 'invalid_request');
-    assert.deepEqual(
-      (answer.details as { path: string }[]).map((fault) => fault.path),
-      [path],
-    );
-  }
 });
 
 test('the webhook is returned as the policy check returns it, allowed or not, with no value of it', async () => {

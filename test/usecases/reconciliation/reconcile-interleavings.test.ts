@@ -231,20 +231,21 @@ describe('a reorganisation', () => {
     assert.deepEqual(await it.restart().ledger(), await it.ledger());
   });
 
-  test('while a round is made: the round counts for nothing', async () => {
-    const it = reconciledWorld();
-    await made(it.round());
-    const payment = await it.payment('1', 'unknown');
-    it.chain.pay(payment.reserved);
-    it.pass(20);
-    const other = it.openProcess();
-    const scan: typeof it.chain.scan.scan = async (request) => {
-      const answer = await it.chain.scan.scan(request);
-      it.chain.reorganise(FIRST_BLOCK + 1);
-      return answer;
-    };
-    Object.assign(other.deps, { scan: { ...it.chain.scan, scan } });
-    assert.equal((await other.round()).kind, 'overtaken');
-    assert.deepEqual(await it.types(payment), ['PaymentReserved', 'SettlementUnknown']);
-  });
+  for (const isPaid of [true, false])
+    test(`while a round ${isPaid ? 'with' : 'without'} a transfer is made: the round counts for nothing`, async () => {
+      const it = reconciledWorld();
+      await made(it.round());
+      const payment = await it.payment('1', 'unknown');
+      if (isPaid) it.chain.pay(payment.reserved);
+      it.pass(20);
+      const other = it.openProcess();
+      const scan: typeof it.chain.scan.scan = async (request) => {
+        const answer = await it.chain.scan.scan(request);
+        it.chain.reorganise(FIRST_BLOCK + 1);
+        return answer;
+      };
+      Object.assign(other.deps, { scan: { ...it.chain.scan, scan } });
+      assert.equal((await other.round()).kind, 'overtaken');
+      assert.deepEqual(await it.types(payment), ['PaymentReserved', 'SettlementUnknown']);
+    });
 });

@@ -1,9 +1,10 @@
-// What runner.test.ts leaves of the failure table: the exact outcome and charge of each kind of refusal, and what an operator
-// is shown of a run that was charged and not executed.
+// The failure table: outcome and charge of a run by what refuses it, and what an operator is shown of one that was charged
+// and not executed.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { STREAM } from '#src/domain/events.ts';
 import { readReceipt, runOf } from '#src/domain/receipt/payload.ts';
+import { refused } from '#src/domain/refusal.ts';
 import { inFlightSlots } from '#src/usecases/execution/process-limits.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
 import { JOB, load, PAYMENT } from '#src/usecases/process/stream.ts';
@@ -57,73 +58,153 @@ test('late within the catch-up: the receipt says by how much', async () => {
   assert.deepEqual(await outcome(it), [[], 'settled', 1, 1, 0]);
 });
 
+const lost = { outcome: 'unknown', cause: 'timeout', transaction: null } as const;
+const always = <A>(answer: A): A[] => Array.from({ length: 200 }, () => answer);
+const refusedWith =
+  (reason: string): Given =>
+  ({ payments }) =>
+    payments.scriptVerify({ outcome: 'invalid', reason });
+const endedAs =
+  (outcome: 'cancelled' | 'spent_elsewhere'): Given =>
+  ({ payments }) => {
+    payments.scriptSettle({ outcome: 'unknown', cause: 'nonce_used', transaction: null });
+    payments.scriptLookUp(UNUSED, { outcome }, { outcome });
+  };
+const terms = (reason: string) => refused('payment_required', 'x', { details: { reason } });
+const ruledBy =
+  (rules: object): Given =>
+  ({ deps }) =>
+    Object.assign(deps, { rules: { ...targetRules, ...rules } });
+
+type Given = (it: ScheduleWorld) => unknown;
+type Row = readonly [
+  given: string,
+  make: Given,
+  skipped: string | null,
+  payment: string,
+  paidAndSent: string,
+];
+describe('a run that is due, where', () => {
+  const rows: readonly Row[] = [
+    ['the balance is gone', refusedWith('insufficient_funds'), 'insufficient_funds', 'released', '0 0'],
+    [
+      'a simulation fails',
+      refusedWith('invalid_transaction_state'),
+      'invalid_transaction_state',
+      'released',
+      '0 0',
+    ],
+    [
+      'the nonce is used, and the chain does not say by what',
+      (it) => {
+        refusedWith('invalid_exact_evm_nonce_already_used')(it);
+        it.payments.scriptLookUp({ outcome: 'unavailable' });
+      },
+      'invalid_exact_evm_nonce_already_used',
+      'released',
+      '0 0',
+    ],
+    ['the authorization was cancelled', endedAs('cancelled'), 'authorization_cancelled', 'rejected', '0 0'],
+    [
+      'the authorization was used elsewhere',
+      endedAs('spent_elsewhere'),
+      'authorization_spent_elsewhere',
+      'rejected',
+      '0 0',
+    ],
+    [
+      'the settlement is refused for good',
+      ({ payments }) => payments.scriptSettle({ outcome: 'rejected', reason: 'insufficient_funds' }),
+      'insufficient_funds',
+      'rejected',
+      '0 0',
+    ],
+    [
+      'the money moved before this log has reserved it: listed, and never executed',
+      (it) => it.payments.move(buyerWith(it, '1').presented ?? assert.fail()),
+      'unserved',
+      'settled',
+      '1 0 unserved',
+    ],
+    [
+      'the policy refuses the target',
+      ruledBy({ mode: 'blocklist-quota', blockHosts: ['target.example'] }),
+      'target_refused',
+      'released',
+      '0 0',
+    ],
+    [
+      'an allow list lacks the target',
+      ruledBy({ mode: 'allowlist', allowHosts: ['other.example'] }),
+      'target_refused',
+      'released',
+      '0 0',
+    ],
+    [
+      'the target has no address',
+      ({ resolver }) => resolver.answer({ outcome: 'not_found' }),
+      'target_refused',
+      'released',
+      '0 0',
+    ],
+    [
+      'the target is private now',
+      ({ resolver }) => resolver.answer({ outcome: 'addresses', addresses: ['127.0.0.1'] }),
+      'target_refused',
+      'released',
+      '0 0',
+    ],
+    [
+      'the price is another one: executed for that of its payment',
+      ({ payments }) => payments.scriptTerms(terms('amount_mismatch')),
+      null,
+      'settled',
+      '1 1',
+    ],
+    [
+      'the payee is another one',
+      ({ payments }) => payments.scriptTerms(terms('recipient_mismatch')),
+      'terms_changed',
+      'released',
+      '0 0',
+    ],
+    [
+      'the authorization is for another network',
+      ({ deps }) =>
+        Object.assign(deps, {
+          authorizations: { ...deps.authorizations, open: async () => terms('network_mismatch') },
+        }),
+      'terms_changed',
+      'released',
+      '0 0',
+    ],
+    ['the keys are lost', ({ common }) => common.vault.keys.clear(), 'lost', 'released', '0 0'],
+  ];
+  for (const [given, make, skipped, payment, paidAndSent] of rows)
+    test(`${given}: ${skipped ?? 'executed'}, payment ${payment}, charged and sent ${paidAndSent}`, async () => {
+      const it = scheduleWorld();
+      const bought = await create(it);
+      at(it, dueOf(1));
+      make(it);
+      await it.pass();
+      const skips = skipped === null ? [] : [`1 ${skipped}`];
+      const [charged, sent, ...open] = paidAndSent.split(' ');
+      assert.deepEqual(await outcome(it), [skips, payment, Number(charged), Number(sent), 0]);
+      assert.deepEqual(await openOf(it), open);
+      const { state } = await load(it, PAYMENT, PAYMENT_1);
+      if ('reason' in state) assert.equal(state.reason, skipped);
+      if (skipped === null) return;
+      assert.deepEqual((await scheduleOf(it, idOf(bought))).tickets, []);
+      assert.equal(it.payments.calls.settle > 0, payment === 'rejected');
+    });
+});
+
 test('the payment has expired when its run may still start: not_funded, not charged', async () => {
   const it = scheduleWorld();
   await create(it, buyerWith(it, '1', dueOf(1) + 100_000));
   at(it, dueOf(1) + 200_000);
   await it.pass();
   assert.deepEqual(await outcome(it), [['1 not_funded'], 'released', 0, 0, 0]);
-});
-
-for (const reason of [
-  'insufficient_funds',
-  'invalid_transaction_state',
-  'invalid_exact_evm_nonce_already_used',
-] as const)
-  test(`the facilitator refuses the payment with ${reason}: skipped with it, the ticket dropped, not charged`, async () => {
-    const it = scheduleWorld();
-    await create(it);
-    at(it, dueOf(1));
-    it.payments.scriptVerify({ outcome: 'invalid', reason });
-    await it.pass();
-    assert.deepEqual(await outcome(it), [[`1 ${reason}`], 'released', 0, 0, 0]);
-  });
-
-describe('the settlement is refused, and the chain shows that the authorization', () => {
-  for (const [shown, finding] of [
-    ['was cancelled', { outcome: 'cancelled' }],
-    ['was used elsewhere', { outcome: 'spent_elsewhere' }],
-  ] as const)
-    test(`${shown}: skipped with the code of the payment's end, not charged`, async () => {
-      const it = scheduleWorld();
-      await create(it);
-      at(it, dueOf(1));
-      it.payments.scriptSettle({ outcome: 'unknown', cause: 'nonce_used', transaction: null });
-      it.payments.scriptLookUp(UNUSED, finding, finding);
-      await it.pass();
-      const { state } = await load(it, PAYMENT, PAYMENT_1);
-      assert.ok(state.status === 'rejected');
-      assert.deepEqual(await outcome(it), [[`1 ${state.reason}`], 'rejected', 0, 0, 0]);
-    });
-});
-
-describe('the target is refused when the run is due: target_refused, before settling, not charged', () => {
-  for (const [by, refuse] of [
-    [
-      'policy',
-      (it) =>
-        Object.assign(it.deps, {
-          rules: { ...targetRules, mode: 'blocklist-quota', blockHosts: ['target.example'] },
-        }),
-    ],
-    [
-      'an allow list',
-      (it) =>
-        Object.assign(it.deps, {
-          rules: { ...targetRules, mode: 'allowlist', allowHosts: ['other.example'] },
-        }),
-    ],
-    ['DNS', (it) => it.resolver.answer({ outcome: 'not_found' })],
-  ] as readonly (readonly [string, (it: ScheduleWorld) => void])[])
-    test(by, async () => {
-      const it = scheduleWorld();
-      await create(it);
-      at(it, dueOf(1));
-      refuse(it);
-      await it.pass();
-      assert.deepEqual(await outcome(it), [['1 target_refused'], 'released', 0, 0, 0]);
-      assert.equal(it.payments.calls.settle, 0);
-    });
 });
 
 test('DNS gives no answer when the run is due: it is tried again, and executed when DNS answers', async () => {
@@ -175,60 +256,58 @@ test('killed during the call: interrupted_unknown, never sent again, charged onc
   assert.deepEqual(await openOf(b), ['refundable']);
 });
 
-test('the settlement had no answer and no look-up either: unserved, listed as unknown', async () => {
-  const it = scheduleWorld();
-  await create(it);
-  at(it, dueOf(1));
-  const lost = { outcome: 'unknown', cause: 'timeout', transaction: null } as const;
-  it.payments.scriptSettle(...Array.from({ length: 200 }, () => lost));
-  it.payments.scriptLookUp(
-    UNUSED,
-    ...Array.from({ length: 200 }, () => ({ outcome: 'unavailable' as const })),
-  );
-  for (let ms = 0; ms < 500_000; ms += 20_000) {
-    await it.pass();
-    it.clock.advance(20_000);
-  }
-  assert.deepEqual(await outcome(it), [['1 unserved'], 'unknown', 0, 0, 0]);
-  assert.deepEqual(await openOf(it), ['unknown']);
-});
-
-test('the quota of the target is used up: tried again within the catch-up, then missed, not charged', async () => {
-  const it = scheduleWorld();
-  await create(it, buyerWith(it, '1', dueOf(1) + 420_000));
-  Object.assign(it.deps, { rules: { ...targetRules, mode: 'blocklist-quota' } });
-  it.quota.exhaust('target', 1000);
-  at(it, dueOf(1));
-  await it.pass();
-  assert.deepEqual(skips(it), []);
-  for (let ms = 0; ms < 500_000; ms += 20_000) {
-    it.clock.advance(20_000);
-    it.quota.exhaust('target', 1000);
-    await it.pass();
-  }
-  assert.deepEqual(await outcome(it), [['1 missed'], 'released', 0, 0, 0]);
-});
-
-test('too many calls are in flight until the run may not start any more: missed, not charged', async () => {
-  const it = scheduleWorld();
-  await create(it, buyerWith(it, '1', dueOf(1) + 420_000));
-  Object.assign(it.deps, { slots: inFlightSlots(0) });
-  at(it, dueOf(1));
-  for (let ms = 0; ms < 500_000; ms += 20_000) {
-    await it.pass();
-    it.clock.advance(20_000);
-  }
-  assert.deepEqual(await outcome(it), [['1 missed'], 'released', 0, 0, 0]);
-});
-
-test('cancelled while its run is due: no run, not charged', async () => {
-  const it = scheduleWorld();
-  const bought = await create(it);
-  at(it, dueOf(1));
-  await letPass(it.clock, cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? ''));
-  await it.pass();
-  assert.deepEqual(await outcome(it), [['1 cancelled'], 'released', 0, 0, 0]);
-  assert.equal(it.common.vault.keys.size, 0);
+describe('tried again until the run may not start any more:', () => {
+  for (const [given, make, skipped, payment, open] of [
+    [
+      'the facilitator gives no answer',
+      ({ payments }) => payments.scriptVerify(...always({ outcome: 'unavailable' as const })),
+      'missed',
+      'released',
+      '',
+    ],
+    [
+      'the quota of the target is used up',
+      ({ deps, quota }) => {
+        Object.assign(deps, { rules: { ...targetRules, mode: 'blocklist-quota' } });
+        quota.exhaust('target', 1000);
+      },
+      'missed',
+      'released',
+      '',
+    ],
+    [
+      'too many calls are in flight',
+      ({ deps }) => Object.assign(deps, { slots: inFlightSlots(0) }),
+      'missed',
+      'released',
+      '',
+    ],
+    [
+      'the settlement has no answer, and no look-up either',
+      ({ payments }) => {
+        payments.scriptSettle(...always(lost));
+        payments.scriptLookUp(UNUSED, ...always({ outcome: 'unavailable' as const }));
+      },
+      'unserved',
+      'unknown',
+      'unknown',
+    ],
+  ] satisfies readonly Row[])
+    test(`${given}: ${skipped}, payment ${payment}, not charged`, async () => {
+      const it = scheduleWorld();
+      await create(it, buyerWith(it, '1', dueOf(1) + 420_000));
+      at(it, dueOf(1));
+      make(it);
+      await it.pass();
+      assert.deepEqual(skips(it), []);
+      for (let ms = 0; ms < 500_000; ms += 20_000) {
+        it.clock.advance(20_000);
+        if (given.includes('quota')) make(it);
+        await it.pass();
+      }
+      assert.deepEqual(await outcome(it), [[`1 ${skipped}`], payment, 0, 0, 0]);
+      assert.deepEqual((await openOf(it)).join(), open);
+    });
 });
 
 describe('a key that a crash has left', () => {

@@ -3,14 +3,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { STREAM } from '#src/domain/events.ts';
 import { readReceipt, runOf } from '#src/domain/receipt/payload.ts';
-import { Fault, refused } from '#src/domain/refusal.ts';
+import { Fault } from '#src/domain/refusal.ts';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { JOB, load, PAYMENT } from '#src/usecases/process/stream.ts';
 import { type Bought, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
-import { listOpenPayments } from '#test/support/books.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { Crash, dies, gate, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
@@ -117,14 +116,6 @@ describe('a run', () => {
 });
 
 describe('the process was not running when a run was due', () => {
-  test('back within the catch-up: executed late, charged once', async () => {
-    const it = scheduleWorld();
-    await create(it);
-    at(it, dueOf(1) + 299_000);
-    await it.pass();
-    assert.deepEqual(chargedAndSent(it), [1, 1]);
-  });
-
   test('back later: missed and not charged; its payment is used for the next run if it lives that long', async () => {
     const it = scheduleWorld();
     const bought = await create(it);
@@ -199,55 +190,6 @@ test('runs without a payment are skipped; after three in a row the schedule is p
   assert.deepEqual(chargedAndSent(it), [2, 2]);
 });
 
-test('balance gone, authorization cancelled or used elsewhere: skipped with the code of the facilitator', async () => {
-  const it = scheduleWorld();
-  await create(it);
-  at(it, dueOf(1));
-  it.payments.scriptVerify({ outcome: 'invalid', reason: 'insufficient_funds' });
-  await it.pass();
-  assert.deepEqual(skips(it), ['1 insufficient_funds']);
-  assert.equal(await paymentStatus(it), 'released');
-  assert.deepEqual(chargedAndSent(it), [0, 0]);
-});
-
-test('an authorization that was cancelled days ago, so that the chain shows it only as used: skipped, not charged', async () => {
-  const it = scheduleWorld();
-  const bought = await create(it);
-  at(it, dueOf(1));
-  it.payments.scriptVerify({ outcome: 'invalid', reason: 'invalid_exact_evm_nonce_already_used' });
-  it.payments.scriptLookUp({ outcome: 'unavailable' });
-  await it.pass();
-  assert.deepEqual(skips(it), ['1 invalid_exact_evm_nonce_already_used']);
-  const payment = (await load(it, PAYMENT, PAYMENT_1)).state;
-  assert.ok(payment.status === 'released');
-  assert.equal(payment.reason, 'invalid_exact_evm_nonce_already_used');
-  assert.deepEqual((await scheduleOf(it, idOf(bought))).tickets, []);
-  assert.deepEqual(chargedAndSent(it), [0, 0]);
-});
-
-test('a final refusal of the settlement: skipped with its code, not charged', async () => {
-  const it = scheduleWorld();
-  await create(it);
-  at(it, dueOf(1));
-  it.payments.scriptSettle({ outcome: 'rejected', reason: 'insufficient_funds' });
-  await it.pass();
-  assert.deepEqual(skips(it), ['1 insufficient_funds']);
-  assert.equal(await paymentStatus(it), 'rejected');
-});
-
-test('the money moved before this log has reserved it: unserved, listed, and never executed', async () => {
-  const it = scheduleWorld();
-  const buyer = buyerWith(it, '1');
-  await create(it, buyer);
-  if (buyer.presented !== null) it.payments.move(buyer.presented);
-  at(it, dueOf(1));
-  await it.pass();
-  assert.deepEqual([chargedAndSent(it), skips(it)], [[1, 0], ['1 unserved']]);
-  assert.deepEqual([it.payments.calls.settle, await paymentStatus(it)], [0, 'settled']);
-  const [open] = await listOpenPayments({ log: it.log, clock: it.clock });
-  assert.equal(open?.state, 'unserved');
-});
-
 describe('the answer of the settlement is lost', () => {
   test('found on the chain within the catch-up: executed, charged once', async () => {
     const it = scheduleWorld();
@@ -265,43 +207,6 @@ describe('the answer of the settlement is lost', () => {
     assert.deepEqual(chargedAndSent(it), [1, 1]);
     assert.deepEqual(skips(it), []);
   });
-
-  test('not found: the run ends unserved, and its payment stays open for the operator', async () => {
-    const it = scheduleWorld();
-    const bought = await create(it);
-    at(it, dueOf(1));
-    it.payments.scriptSettle((payment) => {
-      it.payments.move(payment);
-      return { outcome: 'unknown', cause: 'timeout', transaction: null };
-    });
-    it.payments.scriptLookUp(UNUSED);
-    for (let i = 0; i < 200; i++) it.payments.scriptLookUp({ outcome: 'unavailable' });
-    for (let ms = 0; ms < 500_000; ms += 20_000) {
-      await it.pass();
-      it.clock.advance(20_000);
-    }
-    assert.deepEqual(skips(it), ['1 unserved']);
-    assert.equal(await paymentStatus(it), 'unknown');
-    assert.deepEqual(chargedAndSent(it), [1, 0]);
-    assert.deepEqual((await scheduleOf(it, idOf(bought))).tickets, []);
-  });
-});
-
-test('facilitator or chain unavailable: tried again within the catch-up, then skipped and not charged', async () => {
-  const it = scheduleWorld();
-  await create(it, buyerWith(it, '1', dueOf(1) + 420_000));
-  at(it, dueOf(1));
-  it.payments.scriptVerify(...Array.from({ length: 200 }, () => ({ outcome: 'unavailable' as const })));
-  await it.pass();
-  assert.deepEqual(skips(it), []);
-  for (let ms = 0; ms < 500_000; ms += 20_000) {
-    it.clock.advance(20_000);
-    await it.pass();
-  }
-  assert.ok(it.payments.calls.verify > 5);
-  assert.deepEqual(skips(it), ['1 missed']);
-  assert.equal(await paymentStatus(it), 'released');
-  assert.deepEqual(chargedAndSent(it), [0, 0]);
 });
 
 describe('killed', () => {
@@ -356,23 +261,6 @@ describe('killed', () => {
     assert.equal(it.common.vault.keys.size, 0);
     assert.deepEqual(chargedAndSent(it), [0, 0]);
   });
-});
-
-test('two processes at the same run: one winner, charged once, sent once', async () => {
-  const common = commonSchedules();
-  const worlds = [scheduleWorld(common), scheduleWorld(common)] as const;
-  await create(worlds[0]);
-  for (const it of worlds) at(it, dueOf(1));
-  await Promise.all(worlds.map((it) => it.pass()));
-  for (let n = 0; n < 4; n++) {
-    for (const it of worlds) {
-      it.clock.advance(20_000);
-      await it.pass();
-    }
-  }
-  assert.equal(worlds[0].outbound.sent.length + worlds[1].outbound.sent.length, 1);
-  assert.equal(common.payments.ledger.size, 1);
-  assert.equal(common.log.events.filter(({ type }) => type === 'RunStarted').length, 1);
 });
 
 test('the previous run is still running: skipped as overlap, not charged', async () => {
@@ -438,59 +326,6 @@ describe('cancelled', () => {
     assert.deepEqual(chargedAndSent(it), [1, 1]);
     assert.deepEqual(skips(it), []);
   });
-});
-
-test('the target is refused now, by policy, DNS or quota: skipped before the settlement', async () => {
-  const it = scheduleWorld();
-  await create(it);
-  at(it, dueOf(1));
-  it.resolver.answer({ outcome: 'addresses', addresses: ['127.0.0.1'] });
-  await it.pass();
-  assert.deepEqual(skips(it), ['1 target_refused']);
-  assert.equal(it.payments.calls.settle, 0);
-  assert.equal(await paymentStatus(it), 'released');
-});
-
-describe('the terms have changed since the purchase', () => {
-  test('another price: the run is executed for the price of its payment', async () => {
-    const it = scheduleWorld();
-    await create(it);
-    at(it, dueOf(1));
-    it.payments.scriptTerms(refused('payment_required', 'x', { details: { reason: 'amount_mismatch' } }));
-    await it.pass();
-    assert.deepEqual(chargedAndSent(it), [1, 1]);
-  });
-
-  test('another payee: skipped, not charged', async () => {
-    const it = scheduleWorld();
-    await create(it);
-    at(it, dueOf(1));
-    it.payments.scriptTerms(refused('payment_required', 'x', { details: { reason: 'recipient_mismatch' } }));
-    await it.pass();
-    assert.deepEqual(skips(it), ['1 terms_changed']);
-    assert.deepEqual(chargedAndSent(it), [0, 0]);
-  });
-
-  test('another network: the authorization is not readable as ours any more; skipped, not charged', async () => {
-    const it = scheduleWorld();
-    await create(it);
-    at(it, dueOf(1));
-    const open = async () => refused('payment_required', 'x', { details: { reason: 'network_mismatch' } });
-    Object.assign(it.deps, { authorizations: { ...it.deps.authorizations, open } });
-    await it.pass();
-    assert.deepEqual(skips(it), ['1 terms_changed']);
-  });
-});
-
-test('a lost vault: skipped as lost, not charged', async () => {
-  const it = scheduleWorld();
-  await create(it);
-  it.common.vault.keys.clear();
-  at(it, dueOf(1));
-  await it.pass();
-  assert.deepEqual(skips(it), ['1 lost']);
-  assert.equal(await paymentStatus(it), 'released');
-  assert.deepEqual(chargedAndSent(it), [0, 0]);
 });
 
 describe('clocks', () => {
@@ -656,16 +491,5 @@ describe('the payment of a run', () => {
       defined.map(({ type }) => type),
       ['ScheduleDefined', 'RunFunded'],
     );
-  });
-
-  test('of two purchases at once with one payment, one binds it', async () => {
-    const common = commonSchedules();
-    const [a, b] = [scheduleWorld(common), scheduleWorld(common)];
-    const [first, second] = await Promise.all([create(a), create(b)]);
-    assert.equal(idOf(first), idOf(second));
-    for (const it of [a, b]) at(it, dueOf(1));
-    await Promise.all([a.pass(), b.pass()]);
-    assert.equal(a.outbound.sent.length + b.outbound.sent.length, 1);
-    assert.deepEqual(skips(a), []);
   });
 });

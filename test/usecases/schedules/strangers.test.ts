@@ -1,13 +1,12 @@
 // Schedules against strangers and faults: each test is a fault that was reproduced on real processes (N1 to N11).
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { STREAM } from '#src/domain/events.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import type { Verified } from '#src/ports/payments.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
-import { load, PAYMENT, SCHEDULE } from '#src/usecases/process/stream.ts';
+import { load, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
@@ -36,8 +35,6 @@ const chargedAndSent = ({ payments, outbound }: ScheduleWorld) => [
 ];
 const hashOf = (n: number) => n.toString(16).padStart(64, '0');
 const codeOf = (answer: object) => (isRefused(answer) ? answer.refused : 'bought');
-const stateOf = async (it: ScheduleWorld, digit: string) =>
-  (await load(it, PAYMENT, STREAM.payment(buyerWith(it, digit).presented?.hash ?? ''))).state;
 
 describe('a schedule that is cancelled after its run has started (N1)', () => {
   test('and before the payment is reserved: the run ends at once, uncharged, and no later try charges it', async () => {
@@ -145,12 +142,6 @@ describe('a ticket is worth money', () => {
     };
   };
 
-  test('an empty wallet buys nothing, and nothing is stored', async () => {
-    const it = scheduleWorld();
-    const { answer, isStored } = await sell(it, 0n);
-    assert.deepEqual([codeOf(answer), isStored], ['payment_required', false]);
-  });
-
   test('the balance covers all open runs of the payer', async () => {
     const it = scheduleWorld();
     assert.equal(codeOf((await sell(it, 6000n, '1')).answer), 'bought');
@@ -250,16 +241,6 @@ describe('the same payment again (N7)', () => {
     const input = { ...callInput({ presented: buyer.presented, key: null }), request: every10().webhook };
     assert.equal(codeOf(await executeWebhook(it.deps, input)), 'payment_reused');
   });
-
-  test('returns the token while it is not settled, and never afterwards', async () => {
-    const it = scheduleWorld();
-    const buyer = buyerWith(it, '1');
-    const { cancelToken } = await create(it, buyer);
-    assert.equal((await create(it, buyer)).cancelToken, cancelToken);
-    at(it, dueOf(1));
-    await it.pass();
-    assert.equal((await create(it, buyer)).cancelToken, null);
-  });
 });
 
 describe('bounds (N8)', () => {
@@ -297,21 +278,6 @@ describe('bounds (N8)', () => {
   });
 });
 
-describe('a refusal that a repeat may reverse is tried again within the catch-up (N9)', () => {
-  test('DNS does not answer for 6 s: executed late', async () => {
-    const it = scheduleWorld();
-    await create(it);
-    at(it, dueOf(1));
-    it.resolver.answer({ outcome: 'failed', timedOut: true });
-    await it.pass();
-    assert.deepEqual(skips(it), []);
-    it.resolver.answer({ outcome: 'addresses', addresses: ['93.184.216.34'] });
-    it.clock.advance(6000);
-    await it.pass();
-    assert.deepEqual([chargedAndSent(it), skips(it)], [[1, 1], []]);
-  });
-});
-
 test('a ticket without a payment never runs where calls are charged: terms_changed (N11)', async () => {
   const common = commonSchedules();
   await create(freeWorld(common), FREE);
@@ -337,20 +303,6 @@ test('a key of a caller neither blocks nor replays a run', async () => {
   await quiet();
   assert.equal(it.outbound.sent.filter(({ target }) => target.href.includes('/hook')).length > 0, true);
   assert.equal(new Set(claims()).size, before.length + 1);
-});
-
-test('a payment whose settlement is refused ends with its code, and is for no other call', async () => {
-  const it = scheduleWorld();
-  await create(it);
-  at(it, dueOf(1));
-  it.payments.scriptSettle({ outcome: 'rejected', reason: 'insufficient_funds' });
-  await it.pass();
-  assert.equal((await stateOf(it, '1')).status, 'rejected');
-  const input = {
-    ...callInput({ presented: buyerWith(it, '1').presented, key: null }),
-    request: every10().webhook,
-  };
-  assert.equal(codeOf(await executeWebhook(it.deps, input)), 'payment_reused');
 });
 
 test('runs that are bought and cancelled, from ever new wallets: so many of one client address a day', async () => {

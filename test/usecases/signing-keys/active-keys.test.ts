@@ -63,21 +63,6 @@ test('a rotation is followed without a restart: the old key until caches of the 
   );
 });
 
-test('a key of the file whose activation was not read signs nothing', async () => {
-  const it = await started();
-  it.store.update(() => ({ fresh: ['receipt'], retired: [first.keyId] }));
-  for (let n = 0; n < 3; n++) await it.look();
-  assert.equal(it.signer.current().keyId, first.keyId);
-});
-
-test('a key that is compromised in the log signs nothing more once that is read', async () => {
-  const it = await started();
-  const { keyId } = await it.rotate();
-  await given(it, KEYS, keyRetired({ keyId: first.keyId, reason: 'compromised', compromisedAt: at(-1000) }));
-  await it.look();
-  assert.equal(it.signer.current().keyId, keyId);
-});
-
 test('the checkpoint key is followed too; null where there is none that is valid', async () => {
   const it = await started();
   assert.equal(it.checkpointSigner.current()?.x, checkpoint.x);

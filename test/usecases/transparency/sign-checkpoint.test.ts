@@ -53,26 +53,6 @@ test('who may not sign, or has no key for it, looks and leaves it', async () => 
   assert.deepEqual(sizes(common), [0, 1]);
 });
 
-test('rows that are behind the last checkpoint sign nothing, and are no finding', async () => {
-  const { common, it } = await logged(3);
-  const other = await keeper(common);
-  for (const projected of [0, 1, 2, 3]) {
-    other.rows.projected = projected;
-    assert.equal(await other.look(), 'wait');
-  }
-  assert.deepEqual([sizes(common), errors(other)], [[0, 3], []]);
-  assert.deepEqual(other.checkpoints.standing(), { ageMs: 0, problem: null });
-  assert.equal(await it.look(), 'rest');
-});
-
-test('rows that lag behind the log, yet not behind the checkpoint, sign for what they have', async () => {
-  const { common, it } = await logged(2);
-  for (let n = 0; n < 4; n++) await receipt(common);
-  it.rows.projected = common.log.events.length - 2;
-  assert.equal(await it.look(), 'signed');
-  assert.deepEqual([sizes(common), await contradictions(common)], [[0, 2, 4], []]);
-});
-
 test('another process is faster: one checkpoint, and the next check continues from it', async () => {
   const { common, it } = await logged(1);
   const other = await keeper(common);
