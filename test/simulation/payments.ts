@@ -6,7 +6,7 @@ import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import { ALLOWED, refused } from '#src/domain/refusal.ts';
 import { type ChainScan, ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
-import { MemoryChain, nodeOf } from '#test/support/memory-chain.ts';
+import { BLOCK_SECONDS, FIRST_BLOCK, MemoryChain, nodeOf } from '#test/support/memory-chain.ts';
 import { type Delays, EPOCH, type Host } from './host.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -200,20 +200,21 @@ export function simulatedPayments(
 
 export function simulatedScan(chain: MemoryChain, host: Host, weather: PaymentWeather): ChainScan {
   const { random, trace } = host;
-  return nodeOf(
+  const ask = <T>(answer: () => T): Promise<T> =>
+    host.call(
+      null,
+      () => {
+        if (random.chance(weather.nodeUnavailable)) throw new ChainUnavailable('unreachable');
+        return answer();
+      },
+      { delays: NODE },
+    );
+  const node = nodeOf(
     chain,
     { network: NETWORK, asset: ASSET },
     {
       safeLag: SAFE_LAG,
-      ask: (answer) =>
-        host.call(
-          null,
-          () => {
-            if (random.chance(weather.nodeUnavailable)) throw new ChainUnavailable('unreachable');
-            return answer();
-          },
-          { delays: NODE },
-        ),
+      ask,
       omits(_request, read) {
         if (read.length === 0 || !random.chance(weather.scanOmits)) return () => false;
         trace.reached('scan that leaves a transfer out');
@@ -223,6 +224,9 @@ export function simulatedScan(chain: MemoryChain, host: Host, weather: PaymentWe
       keepsState: () => !random.chance(weather.stateGone),
     },
   );
+  // A block too early, and one that is still to come where the clock of the process is ahead.
+  const blockOfTime = (time: number) => Math.floor((time - chain.timeOf(FIRST_BLOCK)) / BLOCK_SECONDS) - 1;
+  return { ...node, blockBefore: (time) => ask(() => FIRST_BLOCK + Math.max(0, blockOfTime(time))) };
 }
 
 /** The chain as the command that completes a refund reads it. */

@@ -15,6 +15,7 @@ import { iso } from '#src/lib/iso.ts';
 import { unlessAborted } from '#src/lib/time.ts';
 import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import type { KeyStore } from '#src/ports/key-store.ts';
 import { orLogFault } from '#src/ports/outage.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
@@ -48,7 +49,7 @@ import { targetRules } from '#test/support/fakes-world.ts';
 import type { MemoryChain } from '#test/support/memory-chain.ts';
 import type { Cosigners } from './cosigners.ts';
 import type { Host } from './host.ts';
-import { checkpointRecord, type KeyFile, keyedHash, primitives } from './keys.ts';
+import { checkpointRecord, keyedHash, primitives } from './keys.ts';
 import { type LogAccess, type LogStore, logAccess } from './log.ts';
 import { PAYEE, type PaymentWitness, simulatedPayments, simulatedScan } from './payments.ts';
 import { type QuotaStore, simulatedQuota } from './quota.ts';
@@ -63,7 +64,7 @@ export type Deployment = {
   readonly chain: MemoryChain;
   readonly quota: QuotaStore;
   readonly vault: VaultStore;
-  readonly keys: KeyFile;
+  readonly keys: KeyStore;
   /** null: the log has no witnesses. */
   readonly cosigners: Cosigners | null;
   /** null: this deployment sells no schedules. The payments for runs, by the value of their header. */

@@ -5,7 +5,7 @@ import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { buy, drawIntent, type Intent, present, signPayment } from './buyers.ts';
 import { Cosigners } from './cosigners.ts';
 import { Host } from './host.ts';
-import { KeyFile } from './keys.ts';
+import { keyFile } from './keys.ts';
 import { LogStore } from './log.ts';
 import { type Office, refundDue, rotate } from './operators.ts';
 import { drawOrder, meddle, type Order, type OrderMarket, order } from './orders.ts';
@@ -109,7 +109,7 @@ export class World {
     const tickets = seed % KINDS === ORDERS_KIND ? new Map() : null;
     const vault = new VaultStore();
     const quota = new QuotaStore();
-    const keys = new KeyFile();
+    const keys = keyFile();
     this.#rotating = seed % KINDS === KEYS_KIND ? new Random(seed ^ 0x6b657) : null;
     const ofWitnesses = { keys, origin: `${ORIGIN_HOST}/receipts` };
     const cosigners =
