@@ -24,7 +24,7 @@ export type Transaction = {
   failed: boolean;
 };
 
-export type MemoryChainOptions = {
+type MemoryChainOptions = {
   /** Unix ms of the first block. */
   readonly startMs: number;
   /** Ms since then. */
@@ -222,7 +222,7 @@ export class MemoryChain {
 
 const blockAt = (ms: number): number => FIRST_BLOCK + Math.floor(ms / 1000 / BLOCK_SECONDS);
 
-export type NodeFaults = {
+type NodeFaults = {
   /** Brings a question to the node and its answer back, or throws. */
   ask<T>(answer: () => T): Promise<T>;
   /** Blocks that are not safe yet. */

@@ -17,7 +17,7 @@ import { BLOCK_SECONDS, MemoryChain, type Transaction } from './memory-chain.ts'
 export const TRANSFER = toEventSelector('Transfer(address,address,uint256)');
 export const USED = toEventSelector('AuthorizationUsed(address,bytes32)');
 /** USDC on Base. */
-export const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 export const CANCELLED = toEventSelector('AuthorizationCanceled(address,bytes32)');
 
 export type NodeLog = {
