@@ -5,10 +5,10 @@ import process from 'node:process';
 import { DatabaseSync } from 'node:sqlite';
 import { createKeyFile } from '#src/app/operator.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { startChainDouble } from '#test/support/chain-double.ts';
 import { startEventStoreServer } from '#test/support/eventstore-server.ts';
 import { challenge, makePayment, newPayer, type Payment } from '#test/support/payer.ts';
 import { postgresServer } from '#test/support/postgres.ts';
+import { startChainNode } from '#test/support/scripted-node.ts';
 import { makeWorld, type World } from '#test/support/service-world.ts';
 import { load, type Pace, type Turn } from './load.ts';
 import { type Measured, startPeer } from './processes.ts';
@@ -267,7 +267,7 @@ export const paidMeasure: Measure = {
   async run(options) {
     const world = await makeWorld({ embedded: true });
     const facilitator = await startPeer('facilitator.ts');
-    const chain = await startChainDouble();
+    const chain = await startChainNode();
     try {
       const unpaid = await world.start();
       const paid = await world.start({

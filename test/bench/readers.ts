@@ -1,7 +1,7 @@
 // P10: paid executions while 64 clients read public figures as fast as they are answered, against the same without readers.
 
 import { LIMITS } from '#src/domain/limits.ts';
-import { startChainDouble } from '#test/support/chain-double.ts';
+import { startChainNode } from '#test/support/scripted-node.ts';
 import { makeWorld } from '#test/support/service-world.ts';
 import { charging, paidTurns } from './calls.ts';
 import type { Turn } from './load.ts';
@@ -24,7 +24,7 @@ export const readersMeasure: Measure = {
   async run(options) {
     const world = await makeWorld({ embedded: true });
     const facilitator = await startPeer('facilitator.ts');
-    const chain = await startChainDouble();
+    const chain = await startChainNode();
     try {
       const relay = await world.start({
         ...charging(facilitator, chain),

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '#src/domain/limits.ts';
 import { SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
-import { startChainDouble } from '#test/support/chain-double.ts';
 import { each } from '#test/support/paid-call.ts';
 import { challenge, makePayment, newPayer } from '#test/support/payer.ts';
+import { startChainNode } from '#test/support/scripted-node.ts';
 import { waitFor } from '#test/support/service.ts';
 import { get, makeWorld, post } from '#test/support/service-world.ts';
 import { charging, paidTurns } from './calls.ts';
@@ -27,7 +27,7 @@ export const schedulesMeasure: Measure = {
   async run(options) {
     const world = await makeWorld({ embedded: true });
     const facilitator = await startPeer('facilitator.ts');
-    const chain = await startChainDouble();
+    const chain = await startChainNode();
     try {
       const relay = await world.start({
         ...charging(facilitator, chain),

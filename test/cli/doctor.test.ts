@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import postgres from 'postgres';
 import { C2spWitness } from '#test/support/c2sp-witness.ts';
-import { startChainDouble } from '#test/support/chain-double.ts';
 import { runCli } from '#test/support/cli.ts';
 import { endOf } from '#test/support/cli-process.ts';
 import { startEventStoreServer } from '#test/support/eventstore-server.ts';
@@ -17,6 +16,7 @@ import { headersGuard } from '#test/support/facilitator-login.ts';
 import { loopbackServer } from '#test/support/loopback-server.ts';
 import { needsPostgres, postgresServer } from '#test/support/postgres.ts';
 import { runtimeCommand, runtimeName } from '#test/support/runtime.ts';
+import { startChainNode } from '#test/support/scripted-node.ts';
 import { waitFor } from '#test/support/service.ts';
 import { execute, makeWorld, type World } from '#test/support/service-world.ts';
 
@@ -282,7 +282,7 @@ const TERMS = `a call costs $0.003, paid to 0x${'1'.repeat(40)} on eip155:8453`;
 
 describe('relay doctor with payments', () => {
   test('the chain and its token, the facilitator and its login', async () => {
-    await using chain = await startChainDouble(new Map());
+    await using chain = await startChainNode();
     let demanded = SECRET;
     await using facilitator = await facilitatorDouble(
       undefined,
@@ -320,7 +320,7 @@ describe('relay doctor with payments', () => {
     assert.match(good.found.facilitator?.message ?? '', /accepts our login; its clock agrees/);
     demanded = 'another';
     assert.match((await doctor(env)).found.facilitator?.message ?? '', /refuses our login/);
-    chain.chainId = 1;
+    chain.faults.chainId = 1;
     assert.match(
       (await doctor(env)).found.chain?.message ?? '',
       /^X402_RPC_URL serves chain 1, and X402_NETWORK/,

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { EXIT } from '#src/cli/exit.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
-import { type ChainDouble, startChainDouble } from '#test/support/chain-double.ts';
 import { runCli } from '#test/support/cli.ts';
 import {
   hex,
@@ -14,9 +13,16 @@ import {
   PAYMENT_STREAM,
   paymentReserved,
   paymentSettled,
+  T0,
 } from '#test/support/given-events.ts';
 import { newEvent } from '#test/support/job-histories.ts';
-import { HEAD, startScriptedNode } from '#test/support/scripted-node.ts';
+import {
+  type ChainNode,
+  chainOfNow,
+  HEAD,
+  startChainNode,
+  startScriptedNode,
+} from '#test/support/scripted-node.ts';
 import { withLog } from '#test/support/service-log.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
@@ -35,14 +41,17 @@ const payment = { scheme, network, asset, amount, payTo, payer, payloadHash, tra
 const JOB = { mode: 'x402', payment, paymentStream: PAYMENT_STREAM } as const;
 
 /** The chain shows the transfer of the sample charge, and not of any other. */
-let chain: ChainDouble;
+let chain: ChainNode;
 let onChain: Record<string, string>;
 after(() => chain?.[Symbol.asyncDispose]());
 
 before(async () => {
   const { nonce } = paymentReserved().data;
-  const moved = { transaction: transaction ?? '', asset, from: payer, to: payTo, value: amount };
-  chain = await startChainDouble(new Map([[nonce, moved]]));
+  const shown = chainOfNow(T0 - 60_000);
+  const moved = { from: payer, to: payTo, amount: BigInt(amount) };
+  const use = { payer, nonce, validBefore: Number.POSITIVE_INFINITY };
+  shown.submit('use', [moved], use, T0 - Date.now(), transaction ?? '');
+  chain = await startChainNode(shown, asset);
   onChain = { ...env, X402_RPC_URL: chain.url };
   const append = (stream: string, ...events: readonly DomainEvent[]) =>
     withLog(DATA_DIR, (log) => log.append(stream, 'no_stream', events.map(newEvent)));

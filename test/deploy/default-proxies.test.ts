@@ -10,11 +10,11 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
-import { type ChainDouble, startChainDouble } from '#test/support/chain-double.ts';
 import { type FacilitatorDouble, facilitatorDouble } from '#test/support/facilitator-double.ts';
 import { fixedPort } from '#test/support/fixed-port.ts';
 import { challenge, makePayment, newPayer, type Payer } from '#test/support/payer.ts';
 import { needsProgram } from '#test/support/requirements.ts';
+import { type ChainNode, startChainNode } from '#test/support/scripted-node.ts';
 import type { Service } from '#test/support/service.ts';
 import { makeWorld, post, type World } from '#test/support/service-world.ts';
 import { testFolder } from '#test/support/test-folder.ts';
@@ -99,12 +99,12 @@ function headBytes(port: number, path: string, body: unknown): Promise<number> {
 describe('a paid route', () => {
   let world: World;
   let facilitator: FacilitatorDouble;
-  let chain: ChainDouble;
+  let chain: ChainNode;
   let service: Service;
   before(async () => {
     world = await makeWorld();
     facilitator = await facilitatorDouble();
-    chain = await startChainDouble(facilitator.moves);
+    chain = await startChainNode(facilitator.chain);
     service = await world.start({
       PUBLIC_BASE_URL: PUBLIC_URL,
       SCHEDULES: 'on',
@@ -130,7 +130,7 @@ describe('a paid route', () => {
   function walletPaying(): Payer {
     const owner = newPayer();
     const address = newPayer().address;
-    chain.contracts.add(address.toLowerCase());
+    chain.faults.contracts.add(address.toLowerCase());
     const signTypedData: Payer['signTypedData'] = async (typed) =>
       `${await owner.signTypedData(typed)}${'ab'.repeat(300)}`;
     return { ...owner, address, signTypedData };

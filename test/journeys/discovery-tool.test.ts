@@ -4,10 +4,10 @@ import { spawn } from 'node:child_process';
 import process from 'node:process';
 import { after, before, describe, test } from 'node:test';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { type ChainDouble, startChainDouble } from '#test/support/chain-double.ts';
 import { type FacilitatorDouble, facilitatorDouble } from '#test/support/facilitator-double.ts';
 import { newPayer } from '#test/support/payer.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
+import { type ChainNode, startChainNode } from '#test/support/scripted-node.ts';
 import type { Service } from '#test/support/service.ts';
 import { makeWorld, type World } from '#test/support/service-world.ts';
 
@@ -40,12 +40,12 @@ function discovery(...args: readonly string[]): Promise<Found> {
 describe('the discovery tool', () => {
   let world: World;
   let facilitator: FacilitatorDouble;
-  let chain: ChainDouble;
+  let chain: ChainNode;
   let service: Service;
   before(async () => {
     world = await makeWorld();
     facilitator = await facilitatorDouble();
-    chain = await startChainDouble();
+    chain = await startChainNode();
     service = await world.start({
       X402_ENABLED: 'true',
       X402_PAY_TO: newPayer().address,

@@ -5,8 +5,8 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createKeyFile } from '#src/adapters/signing/key-file.ts';
-import { startChainDouble, USDC_TOKEN } from '#test/support/chain-double.ts';
 import { challenge } from '#test/support/payer.ts';
+import { startChainNode, USDC_TOKEN } from '#test/support/scripted-node.ts';
 import { type Environment, type Service, spawnService } from '#test/support/service.ts';
 import { execute, get, makeWorld, type Report, type World } from '#test/support/service-world.ts';
 
@@ -61,7 +61,7 @@ describe('a start is refused', () => {
   });
 
   test('a node of another chain is named; with its own the price is in units of its token', async () => {
-    await using node = await startChainDouble();
+    await using node = await startChainNode();
     const odd = {
       DATA_DIR: join(world.folder, 'unpayable'),
       DATABASE_URL: 'postgres://user@127.0.0.1:1/none',
@@ -74,8 +74,8 @@ describe('a start is refused', () => {
     };
     const otherChain = 'X402_RPC_URL serves chain 8453, and X402_NETWORK is eip155:31337';
     assert.equal(await refusedStart(odd), `wrong configuration:\n  ${otherChain}\n`);
-    node.chainId = 31337;
-    node.token = { ...USDC_TOKEN, name: 'Euro', version: '9', decimals: 18 };
+    node.faults.chainId = 31337;
+    node.faults.token = { ...USDC_TOKEN, name: 'Euro', version: '9', decimals: 18 };
     const paid = await world.start(odd, 'listening');
     const [asked] = (await challenge(`${paid.url}/api/execute/webhook`)).accepts;
     assert.deepEqual(

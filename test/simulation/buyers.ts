@@ -5,8 +5,9 @@ import { identityText } from '#src/domain/events/payment.ts';
 import { ALLOWED, Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
-import { ASSET, type Chain, NETWORK, PAYEE, PRICE } from './chain.ts';
+import type { MemoryChain } from '#test/support/memory-chain.ts';
 import { EPOCH } from './host.ts';
+import { ASSET, NETWORK, PAYEE, PRICE } from './payments.ts';
 import type { Random } from './random.ts';
 import type { Relay } from './relay.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -62,7 +63,7 @@ const ROUNDS_MAX = 12;
 export type Market = {
   readonly scheduler: Scheduler;
   readonly trace: Trace;
-  readonly chain: Chain;
+  readonly chain: MemoryChain;
   readonly isPaid: boolean;
   /** Processes that can be reached now. */
   relays(): readonly Relay[];

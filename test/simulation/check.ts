@@ -18,10 +18,10 @@ import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import { memoryScratch } from '#test/support/memory-scratch.ts';
 import { contradictionsOf } from '#test/support/receipt-log-world.ts';
-import { ASSET, NETWORK, PAYEE, PRICE } from './chain.ts';
 import { EPOCH, Host } from './host.ts';
 import { primitives } from './keys.ts';
 import type { LogStore } from './log.ts';
+import { ASSET, NETWORK, PAYEE, PRICE } from './payments.ts';
 import { Random } from './random.ts';
 import type { Tables } from './row-statements.ts';
 import { RowStorage, simulatedStore } from './row-store.ts';
@@ -200,7 +200,7 @@ async function checkBooks({ witness, shared: { chain, log } }: World): Promise<v
       .reduce((sum, { amount }) => sum + amount, 0n);
     if (books.received !== received)
       witness.violated('received', `the books received ${books.received}, the chain ${received}`);
-    if (received !== chain.received(Number.POSITIVE_INFINITY))
+    if (received !== chain.received(Number.POSITIVE_INFINITY, PAYEE))
       witness.violated('received', 'transfers are outside of the compared blocks');
     if (books.unattributed !== 0n) witness.violated('received', `${books.unattributed} is unattributed`);
   }
@@ -328,9 +328,9 @@ async function checkAudit({ witness, shared: { log, chain, isPaid } }: World): P
         network: async () => NETWORK,
         scanOf: () => ({
           block: async (number) => chain.block(number),
-          scan: async (request) => chain.scan(request, null),
+          scan: async (request) => chain.scan(request, () => false),
         }),
-        transfersIn: async (transaction) => chain.transfersIn(transaction),
+        transfersIn: async (transaction) => chain.transfersIn(transaction, ASSET),
         lookUp: async (authorization) => chain.lookUp(authorization),
       },
       onFinding(finding) {

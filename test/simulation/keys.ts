@@ -2,7 +2,8 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { ed25519SigningKey, publicX, rememberingVerify, thumbprint } from '#src/adapters/signing/ed25519.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
-import type { KeyFileChange, KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
+import type { KeyStore, StoredKey } from '#src/ports/key-store.ts';
+import { keyStoreOf } from '#test/support/fakes-keys.ts';
 import { hashWith } from '#test/support/primitives.ts';
 
 /** Valid signatures are remembered: many processes verify the same ones. */
@@ -27,25 +28,8 @@ export const checkpointRecord = ({ keyId, purpose, x }: StoredKey): KeyRecord[] 
   purpose === 'checkpoint' ? [{ keyId, purpose, x, notBefore: 0, notAfter: null, compromisedAt: null }] : [];
 
 /** The key file of a deployment, which every machine has a copy of. Its fresh keys are the same in every run. */
-export class KeyFile implements KeyStore {
-  #made = 2;
-  #content: KeyStoreContent = {
-    keys: [fixedKey('receipt', 0x11), fixedKey('checkpoint', 0x22)],
-    secretCheck: '3'.repeat(64),
-  };
-
-  read(): KeyStoreContent {
-    return this.#content;
-  }
-
-  update(change: (content: KeyStoreContent) => KeyFileChange | null): KeyStoreContent {
-    const made = change(this.#content);
-    if (made === null) return this.#content;
-    const fresh = made.fresh.map((purpose) => fixedKey(purpose, 0x11 * ++this.#made));
-    const kept = this.#content.keys.map((key) =>
-      made.retired.includes(key.keyId) ? { ...key, status: 'retired' as const } : key,
-    );
-    this.#content = { ...this.#content, keys: [...fresh, ...kept] };
-    return this.#content;
-  }
+export function keyFile(): KeyStore {
+  let made = 2;
+  const keys = [fixedKey('receipt', 0x11), fixedKey('checkpoint', 0x22)];
+  return keyStoreOf(keys, (purpose) => fixedKey(purpose, 0x11 * ++made));
 }

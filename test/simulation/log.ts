@@ -5,110 +5,54 @@ import {
   type Appended,
   type EventLog,
   EventLogUnavailable,
-  type ExpectedRevision,
   type LiveMessage,
   type NewEvent,
   type RecordedEvent,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
+import { MemoryEvents } from '#test/support/memory-log.ts';
 import { ANSWERED, EPOCH, type Fate, type Host } from './host.ts';
 import type { Trace } from './trace.ts';
 
-const positionOf = (index: number) => String(index).padStart(12, '0');
-
 /** The storage: its methods are the effects of calls. */
-export class LogStore {
-  readonly events: RecordedEvent[] = [];
-  readonly streams = new Map<string, RecordedEvent[]>();
+export class LogStore extends MemoryEvents {
   /** How many events there were after each append. */
   readonly ends: number[] = [];
   /** How often a backup was restored. */
   restored = 0;
-  /** Called after each append. */
-  readonly listeners = new Set<() => void>();
   onStored: (events: readonly RecordedEvent[]) => void = () => undefined;
   readonly #trace: Trace;
-  readonly #now: () => number;
 
   constructor(trace: Trace, now: () => number) {
+    super(() => EPOCH + now());
     this.#trace = trace;
-    this.#now = now;
   }
 
-  append(
-    stream: string,
-    expected: ExpectedRevision,
-    events: readonly ReturnType<typeof eventRow>[],
-  ): Appended {
-    const past = this.streams.get(stream) ?? [];
-    const start = expected === 'no_stream' ? 0 : Number(expected) + 1;
-    if (events.every(({ id }, i) => past[start + i]?.id === id)) {
-      this.#trace.reached('append repeated by its ids');
-      return answerFor(past[start + events.length - 1]);
+  override append(...call: Parameters<MemoryEvents['append']>): Appended {
+    try {
+      return super.append(...call);
+    } catch (error) {
+      if (error instanceof WrongExpectedVersion) this.#trace.reached('append conflict');
+      throw error;
     }
-    const actual = past.at(-1)?.revision ?? null;
-    if ((actual ?? 'no_stream') !== expected) {
-      this.#trace.reached('append conflict');
-      throw new WrongExpectedVersion(stream, expected, actual);
-    }
-    const created = new Date(EPOCH + this.#now()).toISOString();
-    const stored = events.map(
-      ({ id, type, data, metadata }, i): RecordedEvent => ({
-        stream,
-        revision: BigInt(past.length + i),
-        position: positionOf(this.events.length + 1 + i),
-        id,
-        type,
-        data: JSON.parse(data),
-        metadata: JSON.parse(metadata),
-        created,
-      }),
-    );
-    past.push(...stored);
-    this.events.push(...stored);
+  }
+
+  protected override repeated(): void {
+    this.#trace.reached('append repeated by its ids');
+  }
+
+  protected override stored(events: readonly RecordedEvent[]): void {
     this.ends.push(this.events.length);
-    this.streams.set(stream, past);
-    const types = stored.map(({ type }) => type);
-    this.#trace.note(`the log stores ${types.join(', ')} in ${shortened(stream)}`);
+    const types = events.map(({ type }) => type);
+    this.#trace.note(`the log stores ${types.join(', ')} in ${shortened(events[0]?.stream ?? '')}`);
     for (const type of types) this.#trace.reached(`event ${type}`);
-    this.onStored(stored);
-    for (const listener of [...this.listeners]) listener();
-    return answerFor(stored.at(-1));
+    this.onStored(events);
   }
 
-  read(stream: string, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER }: ReadOptions = {}) {
-    const past = this.streams.get(stream) ?? [];
-    if (direction === 'forwards') return past.slice(Number(from ?? 0n)).slice(0, max);
-    const end = from === undefined ? past.length : Number(from) + 1;
-    return past.slice(0, end).reverse().slice(0, max);
-  }
-
-  after(after: string | null, max: number, types?: readonly string[]): RecordedEvent[] {
-    const found: RecordedEvent[] = [];
-    for (let i = after === null ? 0 : Number(after); i < this.events.length && found.length < max; i++) {
-      const event = this.events[i];
-      if (event !== undefined && (types?.includes(event.type) ?? true)) found.push(event);
-    }
-    return found;
-  }
-
-  /** A backup is restored: the events after these are gone. */
-  cut(count: number): void {
+  override cut(count: number): void {
     this.restored++;
-    this.events.splice(count);
-    for (const [stream, past] of this.streams) {
-      const left = past.filter(({ position }) => Number(position) <= count);
-      if (left.length === 0) this.streams.delete(stream);
-      else this.streams.set(stream, left);
-    }
+    super.cut(count);
   }
-}
-
-type ReadOptions = NonNullable<Parameters<EventLog['readStream']>[1]>;
-
-function answerFor(last: RecordedEvent | undefined): Appended {
-  if (last === undefined) throw new Error('an append stores at least one event');
-  return { nextRevision: last.revision, position: last.position };
 }
 
 export const shortened = (stream: string): string =>

@@ -6,8 +6,25 @@ import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import { ALLOWED, refused } from '#src/domain/refusal.ts';
 import { type ChainScan, ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
-import { ASSET, type Chain, NETWORK, PAYEE, PRICE, timeOf } from './chain.ts';
+import { BLOCK_SECONDS, FIRST_BLOCK, MemoryChain, nodeOf } from '#test/support/memory-chain.ts';
 import { type Delays, EPOCH, type Host } from './host.ts';
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Trace } from './trace.ts';
+
+export const NETWORK = 'eip155:8453';
+export const ASSET = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
+export const PAYEE = `0x${'ee'.repeat(20)}`;
+export const PRICE = '3000';
+
+/** A chain that advances with virtual time. */
+export const simulatedChain = (scheduler: Scheduler, random: Random, trace: Trace): MemoryChain =>
+  new MemoryChain({
+    startMs: EPOCH,
+    now: () => scheduler.now,
+    hashOf: (n) => `0x${String(n).padStart(6, '0')}${Buffer.from(random.bytes(29)).toString('hex')}`,
+    note: (text) => trace.note(text),
+  });
 
 /** Weights of how a settle call goes, and probabilities of the rest. */
 export type PaymentWeather = {
@@ -66,7 +83,7 @@ const SHORTEST_SECONDS = 6;
 const LONGEST_SECONDS = 300;
 
 export function simulatedPayments(
-  chain: Chain,
+  chain: MemoryChain,
   host: Host,
   weather: PaymentWeather,
   witness: PaymentWitness,
@@ -79,17 +96,10 @@ export function simulatedPayments(
     readonly ms: number;
   } {
     witness.settleArrived(payment, host);
-    chain.mine();
+    const waits = chain.waiting(payment).length > 0;
     const kind = random.weighted(weather.settle);
     const validBefore = Number(payment.validBefore);
     const isUsed = chain.endOf(payment) !== null;
-    const waits = chain.transactions.some(
-      ({ authorization, block, failed }) =>
-        block === null &&
-        !failed &&
-        authorization?.nonce === payment.nonce &&
-        authorization.payer === payment.payer,
-    );
     trace.note(`the facilitator gets a settle call (${kind}${isUsed ? ', its nonce is used' : ''})`);
     if (kind === 'down') return { answer: null, ms: random.between(50, 20_000) };
     if (isUsed || waits) {
@@ -188,63 +198,51 @@ export function simulatedPayments(
   };
 }
 
-export function simulatedScan(chain: Chain, host: Host, weather: PaymentWeather): ChainScan {
-  const { random } = host;
-  const ask = <T>(effect: () => T): Promise<T> =>
+export function simulatedScan(chain: MemoryChain, host: Host, weather: PaymentWeather): ChainScan {
+  const { random, trace } = host;
+  const ask = <T>(answer: () => T): Promise<T> =>
     host.call(
       null,
       () => {
         if (random.chance(weather.nodeUnavailable)) throw new ChainUnavailable('unreachable');
-        return effect();
+        return answer();
       },
       { delays: NODE },
     );
-  const safe = () => chain.height - SAFE_LAG;
-  return {
-    network: NETWORK,
-    asset: ASSET,
-    safeBlock: () =>
-      ask(() => {
-        const block = chain.block(Math.max(safe(), chain.height - Math.floor(host.scheduler.now / 2000)));
-        if (block === null) throw new ChainUnavailable('no_safe_block');
-        return block;
-      }),
-    block: (number) => ask(() => chain.block(number)),
-    blockBefore: (time) => ask(() => chain.blockBefore(time)),
-    blockOf: (transaction) => ask(() => chain.blockOf(transaction)),
-    scan: (request) =>
-      ask(() => {
-        chain.mine();
-        const { from, to } = request;
-        const read = chain.transactions.filter(({ block }) => block !== null && block >= from && block <= to);
-        const isOmitting = read.length > 0 && random.chance(weather.scanOmits);
-        if (isOmitting) host.trace.reached('scan that leaves a transfer out');
-        return chain.scan(request, isOmitting ? random.pick(read).hash : null);
-      }),
-    balanceOf: (payee, block) =>
-      ask(() =>
-        random.chance(weather.stateGone)
-          ? { kind: 'state_gone' as const }
-          : { kind: 'known' as const, amount: chain.balanceOf(payee, block) },
-      ),
-    health: async () => ({ ok: true }),
-  };
+  const node = nodeOf(
+    chain,
+    { network: NETWORK, asset: ASSET },
+    {
+      safeLag: SAFE_LAG,
+      ask,
+      omits(_request, read) {
+        if (read.length === 0 || !random.chance(weather.scanOmits)) return () => false;
+        trace.reached('scan that leaves a transfer out');
+        const { hash: omitted } = random.pick(read);
+        return (hash) => hash === omitted;
+      },
+      keepsState: () => !random.chance(weather.stateGone),
+    },
+  );
+  // A block too early, and one that is still to come where the clock of the process is ahead.
+  const blockOfTime = (time: number) => Math.floor((time - chain.timeOf(FIRST_BLOCK)) / BLOCK_SECONDS) - 1;
+  return { ...node, blockBefore: (time) => ask(() => FIRST_BLOCK + Math.max(0, blockOfTime(time))) };
 }
 
 /** The chain as the command that completes a refund reads it. */
 export const simulatedTransfers =
-  (chain: Chain, host: Host, weather: PaymentWeather) =>
+  (chain: MemoryChain, host: Host, weather: PaymentWeather) =>
   (transaction: string): Promise<FoundTransfers> =>
     host.call(
       'a look-up of a refund',
       (): FoundTransfers => {
         if (random(host, weather)) return { outcome: 'unavailable' };
-        const transfers = chain.transfersIn(transaction);
+        const transfers = chain.transfersIn(transaction, ASSET);
         const block = chain.blockOf(transaction);
         if (transfers === null || block === null) return { outcome: 'missing', network: NETWORK };
         const blocks = block - (chain.height - SAFE_LAG);
         if (blocks > 0) return { outcome: 'unconfirmed', blocks };
-        return { outcome: 'found', network: NETWORK, atSeconds: timeOf(block), transfers };
+        return { outcome: 'found', network: NETWORK, atSeconds: chain.timeOf(block), transfers };
       },
       { delays: NODE, counts: true },
     );

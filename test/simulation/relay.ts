@@ -15,6 +15,7 @@ import { iso } from '#src/lib/iso.ts';
 import { unlessAborted } from '#src/lib/time.ts';
 import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import type { KeyStore } from '#src/ports/key-store.ts';
 import { orLogFault } from '#src/ports/outage.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
@@ -45,13 +46,12 @@ import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { firstComparison } from '#src/usecases/transparency/whole-record.ts';
 import { Witnesses } from '#src/usecases/witnesses/witnesses.ts';
 import { targetRules } from '#test/support/fakes-world.ts';
-import type { Chain } from './chain.ts';
-import { PAYEE } from './chain.ts';
+import type { MemoryChain } from '#test/support/memory-chain.ts';
 import type { Cosigners } from './cosigners.ts';
 import type { Host } from './host.ts';
-import { checkpointRecord, type KeyFile, keyedHash, primitives } from './keys.ts';
+import { checkpointRecord, keyedHash, primitives } from './keys.ts';
 import { type LogAccess, type LogStore, logAccess } from './log.ts';
-import { type PaymentWitness, simulatedPayments, simulatedScan } from './payments.ts';
+import { PAYEE, type PaymentWitness, simulatedPayments, simulatedScan } from './payments.ts';
 import { type QuotaStore, simulatedQuota } from './quota.ts';
 import { type RowStorage, simulatedStore } from './row-store.ts';
 import { type Hit, simulatedOutbound, simulatedResolver } from './target.ts';
@@ -61,10 +61,10 @@ import type { Weather } from './weather.ts';
 /** What the processes of a deployment share. */
 export type Deployment = {
   readonly log: LogStore;
-  readonly chain: Chain;
+  readonly chain: MemoryChain;
   readonly quota: QuotaStore;
   readonly vault: VaultStore;
-  readonly keys: KeyFile;
+  readonly keys: KeyStore;
   /** null: the log has no witnesses. */
   readonly cosigners: Cosigners | null;
   /** null: this deployment sells no schedules. The payments for runs, by the value of their header. */

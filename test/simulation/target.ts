@@ -2,8 +2,9 @@
 // with any status.
 import type { ErrorCategory } from '#src/domain/event-fields.ts';
 import type { FailureReason } from '#src/domain/failure-reasons.ts';
-import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
+import type { Outbound, OutboundRequest } from '#src/ports/outbound.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
+import { succeeding } from '#test/support/fakes.ts';
 import type { Host } from './host.ts';
 
 export type TargetWeather = {
@@ -22,24 +23,7 @@ export type Hit = {
   readonly at: number;
 };
 
-const BASE: AttemptReport = {
-  phase: 'body',
-  sent: 'yes',
-  status: 200,
-  errorCategory: null,
-  reason: null,
-  timings: { dnsMs: 1, connectMs: 2, tlsMs: 3, ttfbMs: 4, totalMs: 10 },
-  tlsVersion: 'TLSv1.3',
-  exempted: false,
-  address: '203.0.114.7',
-  leafSha256: 'a'.repeat(64),
-  responseBytes: 2,
-  responseBodySha256: 'b'.repeat(64),
-  truncated: false,
-  retryAfterMs: null,
-  abort: false,
-  response: null,
-};
+const BASE = succeeding({ address: '203.0.114.7' });
 
 const failed = (errorCategory: ErrorCategory, reason: FailureReason) => ({ errorCategory, reason });
 const NO_RESPONSE = { status: null, responseBytes: null, responseBodySha256: null } as const;

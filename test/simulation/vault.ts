@@ -1,12 +1,12 @@
 // Sealed texts in memory: one store for all processes of a deployment, whose content may be lost.
-import { type NewText, sealedVault, type TextStore } from '#src/adapters/vault/sealed.ts';
+import { type NewText, sealedVault } from '#src/adapters/vault/sealed.ts';
 import type { Vault } from '#src/ports/vault.ts';
+import { MemoryTexts } from '#test/support/memory-vault.ts';
 import { hashWith } from '#test/support/primitives.ts';
 import { EPOCH, type Fate, type Host } from './host.ts';
 import type { StoreWeather } from './row-store.ts';
 
-export class VaultStore {
-  readonly keys = new Map<string, NewText>();
+export class VaultStore extends MemoryTexts {
   readonly #ever = new Map<string, NewText>();
   /** Texts were lost. */
   wasLost = false;
@@ -16,19 +16,14 @@ export class VaultStore {
     this.keys.clear();
   }
 
-  put(made: NewText): void {
-    this.keys.set(made.name, made);
-    this.#ever.set(made.name, made);
+  override insert(made: NewText): void {
+    super.insert(made);
+    if (this.keys.get(made.name) === made) this.#ever.set(made.name, made);
   }
 
   /** A snapshot from before the deletions is restored. */
   restore(): void {
     for (const made of this.#ever.values()) this.keys.set(made.name, made);
-  }
-
-  held(holder: string): readonly string[] {
-    const own = [...this.keys.values()].filter(({ seat }) => seat?.holder === holder);
-    return own.map(({ seat }) => String(seat?.amount));
   }
 
   /** Whether what was sealed can still be read. */
@@ -57,26 +52,6 @@ export function simulatedVault(
   const ask = <T>(what: string | null, effect: () => T): Promise<T> =>
     host.call(what, effect, { fate: fateOf(), counts: what !== null });
 
-  const texts: TextStore = {
-    insert: (made) =>
-      ask('a write of the vault', () => {
-        const isFull = made.seat !== null && store.held(made.seat.holder).length >= made.seat.max;
-        if (!store.keys.has(made.name) && !isFull) store.put(made);
-      }),
-    find: (name) => ask('a read of the vault', () => store.keys.get(name) ?? null),
-    names: () => ask(null, () => [...store.keys.keys()]),
-    held: (holder) => ask(null, () => store.held(holder)),
-    delete: (names) =>
-      ask('a deletion in the vault', () => {
-        for (const name of names) store.keys.delete(name);
-      }),
-    deleteEnded: () =>
-      ask(null, () => {
-        const now = exclusive ? host.clock.now() : EPOCH + scheduler.now;
-        for (const { name, untilMs } of store.keys.values()) if (untilMs < now) store.keys.delete(name);
-      }),
-    now: () => (exclusive ? Promise.resolve(null) : ask(null, () => EPOCH + scheduler.now)),
-    close: async () => undefined,
-  };
-  return sealedVault(texts, hashWith('vault'));
+  const now = () => (exclusive ? null : EPOCH + scheduler.now);
+  return sealedVault(store.store(ask, now, host.clock.now), hashWith('vault'));
 }

@@ -8,11 +8,11 @@ import { absentPayment, evolvePayment, type Payment } from '#src/domain/payment/
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
+import type { MemoryChain } from '#test/support/memory-chain.ts';
 import { type Answer, type Intent, type Made, textOf } from './buyers.ts';
-import type { Chain } from './chain.ts';
 import { EPOCH, type Host } from './host.ts';
 import type { LogStore } from './log.ts';
-import type { SettleKind } from './payments.ts';
+import { PAYEE, type SettleKind } from './payments.ts';
 import type { RunWitness } from './run-witness.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Hit } from './target.ts';
@@ -25,7 +25,7 @@ type Expected = { readonly jobId: string | null; readonly accepted: boolean; rea
 
 type Seen = {
   readonly log: LogStore;
-  readonly chain: Chain;
+  readonly chain: MemoryChain;
   readonly scheduler: Scheduler;
   readonly trace: Trace;
   readonly isPaid: boolean;
@@ -133,7 +133,7 @@ export class Witness {
     const { chain, keepsState } = this.seen;
     const [from, to] = [Number(data.fromBlock), Number(data.toBlock)];
     if (!keepsState || chain.block(to)?.hash !== data.blockHash) return;
-    const received = chain.received(to) - chain.received(from - 1);
+    const received = chain.received(to, PAYEE) - chain.received(from - 1, PAYEE);
     if (BigInt(String(data.received)) !== received)
       this.violated('round_is_whole', `${data.received} of ${received} came in the blocks ${from} to ${to}`);
   }
@@ -499,7 +499,7 @@ export class Witness {
 }
 
 /** The rounds that no later one replaced have received less than the chain has in their blocks. */
-function isShort(log: LogStore, chain: Chain): boolean {
+function isShort(log: LogStore, chain: MemoryChain): boolean {
   const rounds = log.events.filter(({ type }) => type === 'ChainReconciled').reverse();
   const last = Number(rounds[0]?.data.toBlock ?? 0);
   let from = Number.POSITIVE_INFINITY;
@@ -509,5 +509,5 @@ function isShort(log: LogStore, chain: Chain): boolean {
     from = Number(data.fromBlock);
     received += BigInt(String(data.received));
   }
-  return rounds.length > 0 && received < chain.received(last) - chain.received(from - 1);
+  return rounds.length > 0 && received < chain.received(last, PAYEE) - chain.received(from - 1, PAYEE);
 }

@@ -3,13 +3,13 @@
 
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { buy, drawIntent, type Intent, present, signPayment } from './buyers.ts';
-import { Chain } from './chain.ts';
 import { Cosigners } from './cosigners.ts';
 import { Host } from './host.ts';
-import { KeyFile } from './keys.ts';
+import { keyFile } from './keys.ts';
 import { LogStore } from './log.ts';
 import { type Office, refundDue, rotate } from './operators.ts';
 import { drawOrder, meddle, type Order, type OrderMarket, order } from './orders.ts';
+import { simulatedChain } from './payments.ts';
 import { QuotaStore } from './quota.ts';
 import { Random } from './random.ts';
 import { type Deployment, ORIGIN_HOST, type Relay, startRelay } from './relay.ts';
@@ -81,6 +81,7 @@ export class World {
   readonly isSnapshot: boolean;
   readonly #stranger: Random;
   readonly #ordering: Random;
+  readonly #ofChain: Random;
   readonly #market: OrderMarket;
   /** The processes have one time, and see at the same moment that a run is due. */
   readonly #isTogether: boolean;
@@ -98,7 +99,8 @@ export class World {
     const isPaid = random.chance(0.8);
     const exclusive = random.chance(0.35);
     const log = new LogStore(trace, () => scheduler.now);
-    const chain = new Chain(scheduler, random.fork(), trace);
+    this.#ofChain = random.fork();
+    const chain = simulatedChain(scheduler, this.#ofChain, trace);
     const keepsState = this.weather.payments.stateGone === 0;
     this.witness = new Witness({ log, chain, scheduler, trace, isPaid, keepsState });
     const { weather, witness } = this;
@@ -107,7 +109,7 @@ export class World {
     const tickets = seed % KINDS === ORDERS_KIND ? new Map() : null;
     const vault = new VaultStore();
     const quota = new QuotaStore();
-    const keys = new KeyFile();
+    const keys = keyFile();
     this.#rotating = seed % KINDS === KEYS_KIND ? new Random(seed ^ 0x6b657) : null;
     const ofWitnesses = { keys, origin: `${ORIGIN_HOST}/receipts` };
     const cosigners =
@@ -316,7 +318,7 @@ export class World {
       const ms = random.chance(0.2) ? random.between(30_000, 90_000) : random.between(200, 12_000);
       if (kind === 'reorg') {
         const depth = random.chance(0.8) ? random.int(1, 4) : random.int(5, 12);
-        shared.chain.reorganise(shared.chain.height - depth, 0.3);
+        this.#reorganise(depth);
       } else if (kind === 'allAway') for (const each of this.places) each.relay?.access.away(ms);
       else if (relay === null) continue;
       else if (kind === 'away') relay.access.away(ms);
@@ -328,6 +330,18 @@ export class World {
         trace.note(`the clock of ${relay.host.name} is set to ${Math.round(relay.host.wallOffset)} ms ahead`);
       }
     }
+  }
+
+  #reorganise(depth: number): void {
+    const { chain } = this.shared;
+    const random = this.#ofChain;
+    const removed = chain.reorganise(chain.height - depth, ({ kind }) => {
+      // Operators do not send a refund twice: their transfers wait for another block.
+      const isDropped = kind !== 'transfer' && random.chance(0.3);
+      const ms = random.between(0, 8000);
+      return isDropped ? null : ms;
+    });
+    this.trace.reached(removed > 0 ? 'reorganisation with transfers' : 'reorganisation of empty blocks');
   }
 
   /** Something happens at the worst moment: right after an event, to the process that has it appended. */

@@ -2,15 +2,18 @@
 import type * as http from 'node:http';
 import { text } from 'node:stream/consumers';
 import { PaymentPayloadV2Schema } from '@x402/core/schemas';
-import type { Moved } from './chain-double.ts';
 import { type Guard, refusalOf } from './facilitator-login.ts';
 import { loopbackServer } from './loopback-server.ts';
+import type { MemoryChain } from './memory-chain.ts';
+import { chainOfNow, MINED } from './scripted-node.ts';
 
 export type FacilitatorCall = {
   readonly nonce: string;
   readonly payer: string;
   readonly network: string;
-  readonly transfer: Omit<Moved, 'transaction'>;
+  readonly validBefore: number;
+  /** Of the authorization. */
+  readonly move: MemoryChain['transactions'][number]['moves'][number];
   /** The parsed request. */
   readonly body: unknown;
 };
@@ -30,10 +33,10 @@ export type Behaviour = (call: FacilitatorCall, move: () => string) => Outcome;
 export type FacilitatorDouble = AsyncDisposable & {
   readonly url: string;
   readonly calls: { verify: number; settle: number; supported: number };
+  /** On which the money moves. */
+  readonly chain: MemoryChain;
   /** Nonces whose money has moved, with their transaction. */
   readonly ledger: ReadonlyMap<string, string>;
-  /** The same as the chain shows it: for `startChainDouble`. */
-  readonly moves: ReadonlyMap<string, Moved>;
   /** The last request to verify or settle. */
   lastCall(): FacilitatorCall | null;
   /** Each answers one call, in order; then the ledger answers again. */
@@ -92,18 +95,22 @@ export async function facilitatorDouble(
   guard?: Guard,
 ): Promise<FacilitatorDouble> {
   const calls = { verify: 0, settle: 0, supported: 0 };
-  const ledger = new Map<string, string>();
-  const moves = new Map<string, Moved>();
+  const chain = chainOfNow();
+  const used = (call: FacilitatorCall) => chain.endOf({ payer: call.payer.toLowerCase(), nonce: call.nonce });
   const scripts: Record<Operation, Behaviour[]> = { verify: [], settle: [], supported: [] };
   let last: FacilitatorCall | null = null;
 
   const move = (call: FacilitatorCall): string => {
-    const { nonce } = call;
-    if (ledger.has(nonce)) throw new Error('the money moved twice');
-    const transaction = `0x${String(ledger.size + 1).padStart(64, '0')}`;
-    ledger.set(nonce, transaction);
-    moves.set(nonce, { transaction, ...call.transfer });
-    return transaction;
+    const { nonce, payer, validBefore } = call;
+    const { hash } = chain.submit(
+      'use',
+      [call.move],
+      { payer: payer.toLowerCase(), nonce, validBefore },
+      MINED,
+    );
+    chain.mine();
+    if (used(call)?.hash !== hash) throw new Error('the money moved twice, or too late');
+    return hash;
   };
   const usual: Record<Operation, Behaviour> = {
     supported: () =>
@@ -111,9 +118,8 @@ export async function facilitatorDouble(
         kinds: networks.map((network) => ({ x402Version: 2, scheme: 'exact', network })),
         extensions: [],
       }),
-    verify: (call, _move) => (ledger.has(call.nonce) ? invalid(NONCE_USED)(call, _move) : verified(call)),
-    settle: (call, doMove) =>
-      ledger.has(call.nonce) ? json(failed(call, NONCE_USED)) : settled(call, doMove()),
+    verify: (call, _move) => (used(call) ? invalid(NONCE_USED)(call, _move) : verified(call)),
+    settle: (call, doMove) => (used(call) ? json(failed(call, NONCE_USED)) : settled(call, doMove())),
   };
 
   async function respond(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
@@ -137,8 +143,11 @@ export async function facilitatorDouble(
   return {
     url: server.url,
     calls,
-    ledger,
-    moves,
+    chain,
+    get ledger() {
+      const uses = chain.transactions.filter(({ block }) => block !== null);
+      return new Map(uses.map(({ hash, authorization }) => [authorization?.nonce ?? '', hash]));
+    },
     lastCall: () => last,
     scriptVerify: (...more) => void scripts.verify.push(...more),
     scriptSettle: (...more) => void scripts.settle.push(...more),
@@ -153,16 +162,22 @@ function send(response: http.ServerResponse, { status, body, headers = {} }: Rep
   response.end(body);
 }
 
-const NOTHING = { asset: '', from: '', to: '', value: '' };
+const NOTHING = { from: '', to: '', amount: 0n };
 
 function callOf(text: string): FacilitatorCall {
   const body: unknown = text === '' ? null : JSON.parse(text);
   const payment = PaymentPayloadV2Schema.safeParse(
     (body as { paymentPayload?: unknown } | null)?.paymentPayload,
   );
-  if (!payment.success) return { nonce: '', payer: '', network: '', transfer: NOTHING, body };
-  const { network, asset } = payment.data.accepted;
-  const { from, to, value, nonce } = payment.data.payload.authorization as Record<string, string>;
-  const transfer = { asset, from: from ?? '', to: to ?? '', value: value ?? '' };
-  return { nonce: nonce ?? '', payer: from ?? '', network, transfer, body };
+  if (!payment.success) return { nonce: '', payer: '', network: '', validBefore: 0, move: NOTHING, body };
+  const { network } = payment.data.accepted;
+  const {
+    from = '',
+    to = '',
+    value = '0',
+    nonce = '',
+    validBefore,
+  } = payment.data.payload.authorization as Record<string, string>;
+  const move = { from, to, amount: BigInt(value) };
+  return { nonce, payer: from, network, validBefore: Number(validBefore), move, body };
 }

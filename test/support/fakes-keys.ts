@@ -24,7 +24,13 @@ export type MemoryKeyStore = KeyStore & {
   states(): readonly string[];
 };
 
-export function memoryKeyStore(...keys: readonly StoredKey[]): MemoryKeyStore {
+export const memoryKeyStore = (...keys: readonly StoredKey[]): MemoryKeyStore => keyStoreOf(keys, storedKey);
+
+/** `fresh`: makes a key of the purpose. */
+export function keyStoreOf(
+  keys: readonly StoredKey[],
+  fresh: (purpose: string) => StoredKey,
+): MemoryKeyStore {
   let content: KeyStoreContent = { keys, secretCheck: hex('3') };
   let broken: Error | null = null;
   const read = () => {
@@ -39,7 +45,7 @@ export function memoryKeyStore(...keys: readonly StoredKey[]): MemoryKeyStore {
       const kept = content.keys.map((key) =>
         wanted.retired.includes(key.keyId) ? { ...key, status: 'retired' as const } : key,
       );
-      content = { ...content, keys: [...wanted.fresh.map((purpose) => storedKey(purpose)), ...kept] };
+      content = { ...content, keys: [...wanted.fresh.map((purpose) => fresh(purpose)), ...kept] };
       return content;
     },
     put(changes) {

@@ -1,6 +1,6 @@
 // Schedules as a test drives them: processes over one log, one vault and one payment protocol, and a clock for each.
 import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
-import { type NewText, sealedVault, type TextStore } from '#src/adapters/vault/sealed.ts';
+import { type NewText, sealedVault } from '#src/adapters/vault/sealed.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
@@ -15,34 +15,22 @@ import { letPass } from './fakes.ts';
 import { otherPayment } from './fakes-payments.ts';
 import { type Shared, shared, type World, world } from './fakes-world.ts';
 import { at, T0 } from './given-events.ts';
+import { MemoryTexts } from './memory-vault.ts';
 import { hashWith } from './primitives.ts';
 
 export type MemoryVault = Vault & { readonly keys: Map<string, NewText>; clock: number | null };
 
 export function memoryVault(): MemoryVault {
-  const keys = new Map<string, NewText>();
-  const held = (holder: string) => [...keys.values()].filter(({ seat }) => seat?.holder === holder);
-  const store = {
-    keys,
-    clock: null as number | null,
-  };
-  const texts: TextStore = {
-    async insert(made) {
-      const isFull = made.seat !== null && held(made.seat.holder).length >= made.seat.max;
-      if (!isFull && !keys.has(made.name)) keys.set(made.name, made);
-    },
-    find: async (name) => keys.get(name) ?? null,
-    held: async (holder) => held(holder).map(({ seat }) => String(seat?.amount)),
-    async delete(names) {
-      for (const name of names) keys.delete(name);
-    },
-    names: async () => [...keys.keys()],
-    deleteEnded: async () => undefined,
-    now: async () => store.clock,
-    close: async () => undefined,
-  };
-  const vault = sealedVault(texts, hashWith('vault'));
-  return Object.assign(store, vault);
+  const texts = new MemoryTexts();
+  const store = { keys: texts.keys, clock: null as number | null };
+  const ports = texts.store(
+    async (_, effect) => effect(),
+    () => store.clock,
+  );
+  return Object.assign(
+    store,
+    sealedVault({ ...ports, deleteEnded: async () => undefined }, hashWith('vault')),
+  );
 }
 
 export type ScheduleCommon = Shared & {

@@ -38,33 +38,98 @@ export type MemoryLogOptions = {
 };
 
 type EventRow = ReturnType<typeof eventRow>;
+type ReadOptions = NonNullable<Parameters<EventLog['readStream']>[1]>;
 
-const positionOf = (index: number) => String(index).padStart(20, '0');
+/** What all handles of a log share: its methods are the effects of their calls. */
+export class MemoryEvents {
+  readonly events: RecordedEvent[] = [];
+  readonly streams = new Map<string, RecordedEvent[]>();
+  readonly spoilt = new Map<RecordedEvent, Damage>();
+  /** Called after each append. */
+  readonly listeners = new Set<() => void>();
+  readonly #now: () => number;
 
-type Storage = {
-  readonly all: RecordedEvent[];
-  readonly streams: Map<string, RecordedEvent[]>;
-  readonly wakers: Set<() => void>;
-  readonly spoilt: Map<RecordedEvent, Damage>;
-};
+  /** `now`: Unix ms, for `created`. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
 
-export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
-  return openHandle(options.now ?? Date.now, {
-    all: [],
-    streams: new Map(),
-    wakers: new Set(),
-    spoilt: new Map(),
-  });
+  append(stream: string, expected: ExpectedRevision, rows: readonly EventRow[]): Appended {
+    const past = this.streams.get(stream) ?? [];
+    const start = expected === 'no_stream' ? 0 : Number(expected) + 1;
+    const last = past[start + rows.length - 1];
+    if (rows.every(({ id }, i) => past[start + i]?.id === id) && last !== undefined) {
+      this.repeated();
+      return { nextRevision: last.revision, position: last.position };
+    }
+    const actual = past.at(-1)?.revision ?? null;
+    if ((actual ?? 'no_stream') !== expected) throw new WrongExpectedVersion(stream, expected, actual);
+    const created = new Date(this.#now()).toISOString();
+    const stored = rows.map(
+      ({ id, type, data, metadata }, i): RecordedEvent => ({
+        stream,
+        revision: BigInt(past.length + i),
+        position: String(this.events.length + 1 + i).padStart(20, '0'),
+        id,
+        type,
+        data: JSON.parse(data),
+        metadata: JSON.parse(metadata),
+        created,
+      }),
+    );
+    const newest = stored.at(-1);
+    if (newest === undefined) throw new Error('an append stores at least one event');
+    past.push(...stored);
+    this.events.push(...stored);
+    this.streams.set(stream, past);
+    this.stored(stored);
+    this.wake();
+    return { nextRevision: newest.revision, position: newest.position };
+  }
+
+  protected stored(_events: readonly RecordedEvent[]): void {}
+  protected repeated(): void {}
+
+  wake(): void {
+    for (const listener of [...this.listeners]) listener();
+  }
+
+  read(stream: string, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER }: ReadOptions = {}) {
+    const past = this.streams.get(stream) ?? [];
+    if (direction === 'forwards') return past.slice(Number(from ?? 0n)).slice(0, max);
+    const end = from === undefined ? past.length : Number(from) + 1;
+    return past.slice(0, end).reverse().slice(0, max);
+  }
+
+  /** A position is the number of the event, counted from 1. */
+  after(after: string | null, max: number, types?: readonly string[]): RecordedEvent[] {
+    const found: RecordedEvent[] = [];
+    for (let i = Number(after ?? 0); i < this.events.length && found.length < max; i++) {
+      const event = this.events[i];
+      if (event !== undefined && (types?.includes(event.type) ?? true)) found.push(event);
+    }
+    return found;
+  }
+
+  /** A backup is restored: the events after the first `count` are gone. */
+  cut(count: number): void {
+    this.events.splice(count);
+    for (const [stream, past] of this.streams) {
+      const left = past.filter(({ position }) => Number(position) <= count);
+      if (left.length === 0) this.streams.delete(stream);
+      else this.streams.set(stream, left);
+    }
+  }
 }
 
-function openHandle(now: () => number, storage: Storage): MemoryLog {
-  const { all, streams, wakers, spoilt } = storage;
+export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
+  return openHandle(new MemoryEvents(options.now ?? Date.now));
+}
+
+function openHandle(storage: MemoryEvents): MemoryLog {
+  const { events: all, spoilt, listeners } = storage;
   const state = { away: false, loseAnswer: false, closed: false, appends: 0, interruptions: 0 };
 
-  const wake = () => {
-    for (const resolve of wakers) resolve();
-    wakers.clear();
-  };
   const reach = async () => {
     await Promise.resolve();
     if (state.away || state.closed) throw new EventLogUnavailable();
@@ -76,27 +141,6 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
     }
     return [...events];
   };
-  const readAfter = (after: string | null, max: number, types?: readonly string[]) => {
-    const found: RecordedEvent[] = [];
-    for (let i = firstAfter(all, after); i < all.length && found.length < max; i++) {
-      const event = all[i];
-      if (event !== undefined && (types?.includes(event.type) ?? true)) found.push(event);
-    }
-    return found;
-  };
-  const store = (stream: string, past: RecordedEvent[], events: readonly EventRow[]): Appended => {
-    const created = new Date(now()).toISOString();
-    for (const { id, type, data, metadata } of events) {
-      const copy = { data: JSON.parse(data), metadata: JSON.parse(metadata) };
-      const place = { revision: BigInt(past.length), position: positionOf(all.length + 1) };
-      const recorded: RecordedEvent = { stream, ...place, id, type, ...copy, created };
-      past.push(recorded);
-      all.push(recorded);
-    }
-    streams.set(stream, past);
-    wake();
-    return answerFor(past, past.length - 1);
-  };
 
   return {
     events: all,
@@ -106,16 +150,9 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
     setAway(away) {
       if (away && !state.away) state.interruptions++;
       state.away = away;
-      if (!away) wake();
+      if (!away) storage.wake();
     },
-    restore(count) {
-      all.splice(count);
-      for (const [stream, past] of streams) {
-        const left = past.filter((event) => all.includes(event));
-        if (left.length === 0) streams.delete(stream);
-        else streams.set(stream, left);
-      }
-    },
+    restore: (count) => storage.cut(count),
     loseNextAnswer() {
       state.loseAnswer = true;
     },
@@ -125,34 +162,26 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
       if (state.away || state.closed) throw new EventLogUnavailable();
       await Promise.resolve();
       state.appends++;
-      const past = streams.get(stream) ?? [];
-      const answer = earlierAnswer(past, expected, events);
-      if (answer === null && (past.at(-1)?.revision ?? 'no_stream') !== expected) {
-        throw new WrongExpectedVersion(stream, expected, past.at(-1)?.revision ?? null);
-      }
-      const appended = answer ?? store(stream, past, events);
+      const appended = storage.append(stream, expected, events);
       if (state.loseAnswer) {
         state.loseAnswer = false;
         throw new EventLogUnavailable({ cause: new Error('the answer was lost') });
       }
       return appended;
     },
-    async readStream(stream, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = {}) {
+    async readStream(stream, options) {
       await reach();
-      const past = streams.get(stream) ?? [];
-      if (direction === 'forwards') return demandWhole(past.slice(Number(from ?? 0n)).slice(0, max));
-      const end = from === undefined ? past.length : Number(from) + 1;
-      return demandWhole(past.slice(0, end).reverse().slice(0, max));
+      return demandWhole(storage.read(stream, options));
     },
     async readAll({ after, max, types }) {
       await reach();
-      return demandWhole(readAfter(after, max, types));
+      return demandWhole(storage.after(after, max, types));
     },
     async *subscribeAll({ after, signal }): AsyncGenerator<LiveMessage> {
       let last = after;
       let announced = false;
       let { interruptions } = state;
-      const onAbort = () => wake();
+      const onAbort = () => storage.wake();
       signal.addEventListener('abort', onAbort, { once: true });
       try {
         while (!signal.aborted) {
@@ -161,7 +190,7 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
             interruptions = state.interruptions;
             yield { kind: 'resumed' };
           }
-          const batch = state.away ? [] : readAfter(last, 512);
+          const batch = state.away ? [] : storage.after(last, 512);
           for (const event of batch) {
             if (signal.aborted) return;
             demandWhole([event]);
@@ -175,7 +204,10 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
             yield { kind: 'caught_up' };
             continue;
           }
-          await new Promise<void>((resolve) => wakers.add(resolve));
+          const { promise: woken, resolve } = Promise.withResolvers<void>();
+          listeners.add(resolve);
+          await woken;
+          listeners.delete(resolve);
         }
       } finally {
         signal.removeEventListener('abort', onAbort);
@@ -197,7 +229,7 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
     },
     async scan({ after, max }) {
       await reach();
-      const events = readAfter(after, max);
+      const events = storage.after(after, max);
       const found = events.map((event) => {
         const damage = spoilt.get(event);
         return damage === undefined
@@ -218,38 +250,8 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
     },
     async close() {
       state.closed = true;
-      wake();
+      storage.wake();
     },
-    again: () => openHandle(now, storage),
+    again: () => openHandle(storage),
   };
-}
-
-function answerFor(past: readonly RecordedEvent[], index: number): Appended {
-  const last = past[index];
-  if (last === undefined) throw new Error('an append stores at least one event');
-  return { nextRevision: last.revision, position: last.position };
-}
-
-/** The answer of the first call, where these very events stand at the place that is asked for. */
-function earlierAnswer(
-  past: readonly RecordedEvent[],
-  expected: ExpectedRevision,
-  events: readonly EventRow[],
-): Appended | null {
-  const start = expected === 'no_stream' ? 0 : Number(expected) + 1;
-  const same = events.every((event, i) => past[start + i]?.id === event.id);
-  return same ? answerFor(past, start + events.length - 1) : null;
-}
-
-/** Index of the first event after a position: positions compare as text. */
-function firstAfter(all: readonly RecordedEvent[], after: string | null): number {
-  if (after === null) return 0;
-  let low = 0;
-  let high = all.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((all[middle]?.position ?? '') <= after) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -1,11 +1,11 @@
 // For tests of `relay pay`: a service with payment, a facilitator double, and a proxy between buyer and service that can
 // change answers.
 import { after, before } from 'node:test';
-import { type ChainDouble, startChainDouble } from './chain-double.ts';
 import { runCli } from './cli.ts';
 import type { CliResult } from './cli-process.ts';
 import { type FacilitatorDouble, facilitatorDouble } from './facilitator-double.ts';
 import { type RelayFront, startRelayFront } from './relay-front.ts';
+import { type ChainNode, startChainNode } from './scripted-node.ts';
 import { makeWorld, type World } from './service-world.ts';
 
 export const PAY_TO = '0x1111111111111111111111111111111111111111';
@@ -17,7 +17,7 @@ export type Scene = { readonly path: string; readonly key: string; readonly args
 export function payWorld() {
   let world: World;
   let facilitator: FacilitatorDouble;
-  let chain: ChainDouble;
+  let chain: ChainNode;
   let front: RelayFront;
   let payers = 0;
   before(async () => {
@@ -26,7 +26,7 @@ export function payWorld() {
       facilitatorDouble(),
       startRelayFront(),
     ]);
-    chain = await startChainDouble(facilitator.moves);
+    chain = await startChainNode(facilitator.chain);
     const service = await world.start({
       PUBLIC_BASE_URL: front.url,
       X402_ENABLED: 'true',

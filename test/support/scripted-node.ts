@@ -1,9 +1,23 @@
+// A node of a chain: JSON-RPC on loopback over logs that a test gives, or over the chain in memory, with what nodes do wrong.
 import type { ServerResponse } from 'node:http';
-import { type Hex, numberToHex, pad, toEventSelector } from 'viem';
+import {
+  decodeFunctionData,
+  domainSeparator,
+  encodeAbiParameters,
+  type Hex,
+  numberToHex,
+  pad,
+  parseAbi,
+  parseAbiParameters,
+  toEventSelector,
+} from 'viem';
 import { jsonOf, loopbackServer, sendJson } from './loopback-server.ts';
+import { BLOCK_SECONDS, MemoryChain, type Transaction } from './memory-chain.ts';
 
 export const TRANSFER = toEventSelector('Transfer(address,address,uint256)');
 export const USED = toEventSelector('AuthorizationUsed(address,bytes32)');
+/** USDC on Base. */
+const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 export const CANCELLED = toEventSelector('AuthorizationCanceled(address,bytes32)');
 
 export type NodeLog = {
@@ -16,8 +30,35 @@ export type NodeLog = {
   removed?: boolean;
 };
 
+/** null: the contract has no such function. */
+export type Token = {
+  readonly name: string | null;
+  readonly version: string | null;
+  readonly decimals: number | null;
+  /** `stated`: of name and version. */
+  readonly separator: 'stated' | Hex | null;
+  /** ERC-5267. */
+  readonly described: { readonly name: string; readonly version: string } | null;
+  readonly takesAuthorizations: boolean;
+};
+
+export const USDC_TOKEN: Token = {
+  name: 'USD Coin',
+  version: '2',
+  decimals: 6,
+  separator: 'stated',
+  described: null,
+  takesAuthorizations: true,
+};
+
 export type NodeFaults = {
+  /** Of the node's URL; with a path, `/ID`, of another chain. */
   chainId: number;
+  token: Token;
+  /** Addresses with code, lower case. */
+  readonly contracts: Set<string>;
+  /** The answer to a call that reverts. */
+  reverts: RpcFailure;
   safe: number | 'unknown';
   /** Blocks that one request for logs may span. */
   maxBlocks: number;
@@ -41,7 +82,20 @@ export type NodeFaults = {
   /** Members of each block that differ. */
   block: Readonly<Record<string, string>>;
   /** Methods that are never answered. */
-  hangs: ReadonlySet<string>;
+  hangs: Set<string>;
+};
+
+/** What the node shows. Blocks in order of their numbers. */
+type Shown = {
+  /** The last block. */
+  readonly head: () => number;
+  readonly safe: number;
+  readonly timeOf: (block: number) => number;
+  readonly logs: () => readonly NodeLog[];
+  /** null: there is no such transaction. */
+  readonly receipt: (hash: string) => readonly NodeLog[] | null;
+  readonly isUsed: (authorizer: string, nonce: string) => boolean;
+  readonly balanceOf: (owner: Hex, block: number) => bigint;
 };
 
 /** An answer that fails: with `code` a JSON-RPC error, otherwise a body that is no JSON. */
@@ -100,7 +154,15 @@ export type NodeOptions = {
   readonly timeOf?: (block: number) => number;
   readonly receipt?: readonly NodeLog[];
 };
-const BALANCE_OF = '0x70a08231';
+const TOKEN = parseAbi([
+  'function decimals() view returns (uint8)',
+  'function name() view returns (string)',
+  'function version() view returns (string)',
+  'function DOMAIN_SEPARATOR() view returns (bytes32)',
+  'function eip712Domain() view returns (bytes1 fields, string name, string version, uint256 chainId, address verifyingContract, bytes32 salt, uint256[] extensions)',
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'function balanceOf(address owner) view returns (uint256)',
+]);
 type Filter = { address: string; topics: (string | string[] | null)[]; fromBlock: Hex; toBlock: Hex };
 
 export const HEAD = 10_000;
@@ -109,14 +171,90 @@ const T0 = 1_767_323_045;
 export const timeOf = (block: number): number => T0 + block * 2;
 export const hashOf = (block: number): Hex => pad(numberToHex(block + 0xb10c0000), { size: 32 });
 
-/** `receipt`: the logs of a transaction, where they are others than those of its blocks. */
+const topic = (address: string): Hex => pad(address.toLowerCase() as Hex, { size: 32 });
+
+/** `receipt`: the logs of a transaction, where they are others than those of its blocks. Every authorization is used. */
 export async function startScriptedNode(
   logs: NodeLog[] = [],
   { head = HEAD, timeOf: timeAt = timeOf, receipt = logs }: NodeOptions = {},
 ) {
+  const node = await startNode({
+    head: () => head,
+    safe: HEAD - 10,
+    timeOf: timeAt,
+    logs: () => logs,
+    receipt(hash) {
+      const found = receipt.filter(({ transactionHash }) => transactionHash === hash);
+      return found.length === 0 && receipt === logs ? null : found;
+    },
+    isUsed: () => true,
+    /** By the transfers, whatever logs are left out. */
+    balanceOf(owner, block) {
+      let balance = 0n;
+      for (const { topics, data, blockNumber } of logs) {
+        if (topics[0] !== TRANSFER || blockNumber === null || blockNumber > block) continue;
+        if (topics[2] === topic(owner)) balance += BigInt(data);
+        if (topics[1] === topic(owner)) balance -= BigInt(data);
+      }
+      return balance < 0n ? 0n : balance;
+    },
+  });
+  return { ...node, logs };
+}
+
+/** Of every owner, in units. */
+const BALANCE = 12_500_000n;
+
+/** A chain of the machine's time, of 10,000 blocks where it has no beginning. What is `MINED` is in its last block at once. */
+export function chainOfNow(
+  startMs = Math.floor(Date.now() / 1000 - HEAD * BLOCK_SECONDS) * 1000,
+): MemoryChain {
+  const hashOf = (n: number) => `0x${String(n).padStart(64, '0')}`;
+  return new MemoryChain({ startMs, now: () => Date.now() - startMs, hashOf });
+}
+export const MINED = -BLOCK_SECONDS * 1000;
+
+/** A node of the chain, on which `asset` has moved. */
+export const startChainNode = (chain = chainOfNow(), asset = USDC) =>
+  startNode({
+    head: () => chain.height,
+    safe: Number.POSITIVE_INFINITY,
+    timeOf: (block) => (block === chain.height ? Math.floor(Date.now() / 1000) : chain.timeOf(block)),
+    logs: () => chain.within(0, chain.height).flatMap((one) => logsOf(one, asset)),
+    receipt(hash) {
+      const found = chain.within(0, chain.height).find((one) => one.hash === hash);
+      return found === undefined ? null : logsOf(found, asset);
+    },
+    isUsed: (payer, nonce) => chain.endOf({ payer: payer.toLowerCase(), nonce }) !== null,
+    balanceOf: () => BALANCE,
+  });
+export type ChainNode = Awaited<ReturnType<typeof startChainNode>>;
+
+/** The use of the authorization, then the transfer, as USDC writes them. */
+function logsOf({ hash, block, authorization, moves }: Transaction, asset: string): NodeLog[] {
+  const common = { address: asset, transactionHash: hash, blockNumber: block };
+  const used = authorization && {
+    ...common,
+    topics: [USED, topic(authorization.payer), authorization.nonce],
+    data: '0x',
+    logIndex: 0,
+  };
+  const moved = moves.map(({ from, to, amount }, n) => ({
+    ...common,
+    topics: [TRANSFER, topic(from), topic(to)],
+    data: numberToHex(amount, { size: 32 }),
+    logIndex: n + 1,
+  }));
+  return used === null ? moved : [used, ...moved];
+}
+
+async function startNode(shown: Shown) {
   const faults: NodeFaults = {
     chainId: 8453,
-    safe: HEAD - 10,
+    token: USDC_TOKEN,
+    contracts: new Set(),
+    reverts: { code: 3, message: 'execution reverted' },
+    safe: shown.safe,
     maxBlocks: Number.POSITIVE_INFINITY,
     fails: new Map(),
     tooLarge: { code: -32602, message: 'query exceeds max block range' },
@@ -136,14 +274,14 @@ export async function startScriptedNode(
 
   let requests = 0;
   /** The last block of the replica that answers. */
-  let end = head;
+  let end = shown.head();
   const block = (number: number) =>
     number < 0 || number > end
       ? null
       : {
           number: numberToHex(number),
           hash: hashOf(number),
-          timestamp: numberToHex(Math.max(0, timeAt(number))),
+          timestamp: numberToHex(Math.max(0, shown.timeOf(number))),
           transactions: [],
           ...faults.block,
         };
@@ -157,14 +295,44 @@ export async function startScriptedNode(
     if (to - from + 1 > faults.maxBlocks) throw new FailedCall(faults.tooLarge);
     const isIn = ({ blockNumber }: NodeLog) =>
       blockNumber === null || (blockNumber >= from && blockNumber <= Math.min(to, end));
-    return logs.filter(
-      (log) =>
-        !faults.forgets.has(log.transactionHash) &&
-        (faults.isLoose === true || (isIn(log) && (faults.isLoose !== false || matches(log, filter)))),
-    );
+    return shown
+      .logs()
+      .filter(
+        (log) =>
+          !faults.forgets.has(log.transactionHash) &&
+          (faults.isLoose === true || (isIn(log) && (faults.isLoose !== false || matches(log, filter)))),
+      );
   }
-  /** By the transfers, whatever logs are left out. */
-  function balanceOf(owner: string, at: string): Hex {
+  function called(chainId: number, to: Hex, data: Hex, at: string): Hex {
+    const { name, version, decimals, separator, described, takesAuthorizations } = faults.token;
+    const result = (types: string, ...values: unknown[]) => {
+      if (values.includes(null)) throw new FailedCall(faults.reverts);
+      return encodeAbiParameters(parseAbiParameters(types) as never, values as never);
+    };
+    const { functionName, args } = decodeFunctionData({ abi: TOKEN, data });
+    switch (functionName) {
+      case 'authorizationState':
+        return result('bool', takesAuthorizations ? shown.isUsed(args[0], args[1]) : null);
+      case 'balanceOf':
+        return result('uint256', balanceOf(args[0], at));
+      case 'name':
+        return result('string', name);
+      case 'version':
+        return result('string', version);
+      case 'decimals':
+        return result('uint8', decimals);
+      case 'DOMAIN_SEPARATOR': {
+        const domain = { name: name ?? '', version: version ?? '', chainId, verifyingContract: to };
+        return result('bytes32', separator === 'stated' ? domainSeparator({ domain }) : separator);
+      }
+      case 'eip712Domain': {
+        const types = 'bytes1, string, string, uint256, address, bytes32, uint256[]';
+        const texts = [described?.name ?? null, described?.version ?? null];
+        return result(types, '0x0f', ...texts, BigInt(chainId), to, hashOf(0), []);
+      }
+    }
+  }
+  function balanceOf(owner: Hex, at: string): bigint {
     const number = at === 'latest' ? end : Number(at);
     if (number > end) throw new FailedCall({ code: -32000, message: 'header not found' });
     if (number < faults.stateFrom)
@@ -172,13 +340,7 @@ export async function startScriptedNode(
         code: -32000,
         message: 'missing trie node 1f (path ) state 0x1f is not available',
       });
-    let balance = 0n;
-    for (const { topics, data, blockNumber } of logs) {
-      if (topics[0] !== TRANSFER || blockNumber === null || blockNumber > number) continue;
-      if (topics[2] === owner) balance += BigInt(data);
-      if (topics[1] === owner) balance -= BigInt(data);
-    }
-    return numberToHex(balance < 0n ? 0n : balance, { size: 32 });
+    return shown.balanceOf(owner, number);
   }
   const wire = (log: NodeLog) => ({
     ...log,
@@ -188,8 +350,9 @@ export async function startScriptedNode(
     transactionIndex: '0x0',
   });
 
-  const answers: Record<string, (params: never) => unknown> = {
-    eth_chainId: () => numberToHex(faults.chainId),
+  const answers: Record<string, (params: never, chainId: number) => unknown> = {
+    eth_chainId: (_, chainId) => numberToHex(chainId),
+    eth_getCode: ([address]: [string]) => (faults.contracts.has(address.toLowerCase()) ? '0x60' : '0x'),
     eth_getBlockByNumber([at]: [string]) {
       if (at === 'latest') return block(end);
       if (at !== 'safe') return block(Number(at));
@@ -197,18 +360,19 @@ export async function startScriptedNode(
       return block(Math.min(faults.safe, end));
     },
     eth_getBlockByHash: ([hash]: [Hex]) => block(Number(BigInt(hash) - 0xb10c0000n)),
-    eth_call: ([{ data }, at]: [{ data: Hex }, string]) =>
-      data.startsWith(BALANCE_OF) ? balanceOf(`0x${data.slice(10)}`, at) : pad('0x1'),
+    eth_call: ([{ to, data }, at]: [{ to: Hex; data: Hex }, string], chainId) =>
+      called(chainId, to, data, at),
     eth_getLogs: ([filter]: [Filter]) => logsOf(filter).map(wire),
     eth_getTransactionReceipt([hash]: [string]) {
-      const found = receipt.filter(({ transactionHash }) => transactionHash === hash).map(wire);
-      return found.length === 0 && receipt === logs ? null : { ...found[0], status: '0x1', logs: found };
+      const found = shown.receipt(hash)?.map(wire);
+      return found === undefined ? null : { ...found[0], status: '0x1', transactionHash: hash, logs: found };
     },
   };
   const server = await loopbackServer(async (request, response) => {
     const body = await jsonOf<RpcCall | RpcCall[]>(request);
     const { replicas } = faults;
-    end = replicas[requests++ % Math.max(1, replicas.length)] ?? head;
+    end = replicas[requests++ % Math.max(1, replicas.length)] ?? shown.head();
+    const chainId = Number(request.url?.slice(1)) || faults.chainId;
     const { batch } = faults;
     if (Array.isArray(body)) batches.push(body.map(({ method }) => method));
     if (Array.isArray(body) && batch !== null) {
@@ -226,12 +390,11 @@ export async function startScriptedNode(
       if (isLimited) throw new FailedCall({ status: faults.limitedWith });
       const failure = faults.fails.get(method);
       if (failure !== undefined) throw new FailedCall(failure);
-      return answers[method]?.(params as never) ?? null;
+      return answers[method]?.(params as never, chainId) ?? null;
     });
   });
   return {
     url: server.url,
-    logs,
     faults,
     /** All requests, also those that were refused. */
     asked,
@@ -239,6 +402,8 @@ export async function startScriptedNode(
     batches: batches as readonly (readonly string[])[],
     answers,
     ranges: ranges as readonly (readonly [from: number, to: number])[],
+    down: server.down,
+    up: server.up,
     [Symbol.asyncDispose]: server.down,
   };
 }

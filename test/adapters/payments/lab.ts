@@ -15,7 +15,6 @@ import type { AbortSignalLike } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { ReadHeader } from '#src/ports/payment-protocol.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import { startChainDouble } from '#test/support/chain-double.ts';
 import type { ApiKey } from '#test/support/facilitator-login.ts';
 import { type CollectingLogger, collectingLogger } from '#test/support/fakes.ts';
 import {
@@ -26,6 +25,7 @@ import {
   signAuthorization,
 } from '#test/support/payer.ts';
 import { signerOf, testKey } from '#test/support/primitives.ts';
+import { startChainNode } from '#test/support/scripted-node.ts';
 
 export const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 export const PAY_TO = '0x1111111111111111111111111111111111111111';
@@ -45,7 +45,7 @@ export const loginOf = ({ id, secret }: ApiKey): FacilitatorLogin => ({
 });
 
 /** The node of every lab that names no other, for all files of a process. */
-export const chain = await startChainDouble();
+export const chain = await startChainNode();
 
 export type LabOptions = {
   readonly x402?: Partial<X402Settings>;

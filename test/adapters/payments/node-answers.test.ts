@@ -8,8 +8,13 @@ import { queryNode } from '#src/adapters/payments/node.ts';
 import { UnusableTerms } from '#src/adapters/payments/requirements.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
-import { startChainDouble, USDC_TOKEN } from '#test/support/chain-double.ts';
-import { HEAD, type RpcFailure, startScriptedNode } from '#test/support/scripted-node.ts';
+import {
+  HEAD,
+  type RpcFailure,
+  startChainNode,
+  startScriptedNode,
+  USDC_TOKEN,
+} from '#test/support/scripted-node.ts';
 import { PAY_TO, USDC } from './lab.ts';
 
 /** `who`: client or provider, with the version where it was seen. Without `code`: the body is no JSON-RPC. */
@@ -51,8 +56,8 @@ const REVERTS: readonly Row[] = [
 
 for (const [who, answer] of REVERTS) {
   test(`a revert in the words of ${who}: an optional function is not there, a required one refuses the asset`, async () => {
-    await using node = await startChainDouble();
-    node.reverts = answer;
+    await using node = await startChainNode();
+    node.faults.reverts = answer;
     const asset = {
       chainId: 8453,
       address: USDC.toLowerCase() as `0x${string}`,
@@ -61,7 +66,7 @@ for (const [who, answer] of REVERTS) {
     };
     const read = () => queryNode(node.url, { ms: 5000 }, (client) => readAsset(client, asset));
     assert.deepEqual(await read(), { decimals: 6, domain: { name: 'USD Coin', version: '2' } });
-    node.token = { ...USDC_TOKEN, takesAuthorizations: false };
+    node.faults.token = { ...USDC_TOKEN, takesAuthorizations: false };
     await assert.rejects(read(), (error) => error instanceof UnusableTerms && error.setting === 'asset');
   });
 }
@@ -95,8 +100,8 @@ const OUTAGES: readonly Row[] = [
 for (const [who, answer] of OUTAGES) {
   const what = 'message' in answer ? answer.message : `status ${answer.status} without JSON`;
   test(`an outage, of ${who}: ${what}`, async () => {
-    await using double = await startChainDouble();
-    double.reverts = answer;
+    await using double = await startChainNode();
+    double.faults.reverts = answer;
     const asset = {
       chainId: 8453,
       address: USDC.toLowerCase() as `0x${string}`,

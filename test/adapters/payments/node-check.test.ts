@@ -5,9 +5,9 @@ import { test } from 'node:test';
 import { domainSeparator, type Hex } from 'viem';
 import { UnusableTerms } from '#src/adapters/payments/requirements.ts';
 import { Cancel, sleep } from '#src/lib/time.ts';
-import { startChainDouble, type Token, USDC_TOKEN } from '#test/support/chain-double.ts';
 import { facilitatorDouble } from '#test/support/facilitator-double.ts';
 import { manualClock } from '#test/support/fakes.ts';
+import { startChainNode, type Token, USDC_TOKEN } from '#test/support/scripted-node.ts';
 import {
   ACCEPTED,
   challenged,
@@ -25,8 +25,8 @@ const OTHER = '0x2222222222222222222222222222222222222222';
 const ODD = { network: 'eip155:31337', asset: OTHER };
 
 async function withToken(token: Partial<Token>, settings: object = ODD, chainId = 31337) {
-  await using node = await startChainDouble();
-  Object.assign(node, { chainId, token: { ...USDC_TOKEN, ...token } });
+  await using node = await startChainNode();
+  Object.assign(node.faults, { chainId, token: { ...USDC_TOKEN, ...token } });
   const x402 = await lab({ x402: { rpcUrl: node.url, ...settings } });
   const [asked] = (await challenged(x402)).required.accepts;
   return { amount: asked?.amount, name: asked?.extra.name, version: asked?.extra.version, lines: x402.lines };
@@ -102,7 +102,7 @@ test('a node of another chain is refused with both ids', async () => {
 
 test('a known asset starts without its node, and paid calls are not taken before it has answered', async () => {
   await using facilitator = await facilitatorDouble();
-  await using node = await startChainDouble();
+  await using node = await startChainNode();
   await node.down();
   const clock = manualClock(Date.now());
   const x402 = await lab({ x402: { rpcUrl: node.url, facilitatorUrl: facilitator.url }, clock });
@@ -121,7 +121,7 @@ test('a known asset starts without its node, and paid calls are not taken before
   clock.advance(1000);
   const both = await Promise.all([x402.payments.verify(payment), x402.payments.verify(payment)]);
   assert.deepEqual(both, [{ outcome: 'valid' }, { outcome: 'valid' }]);
-  assert.equal(node.calls.filter((method) => method === 'eth_chainId').length, 1);
+  assert.equal(node.asked.filter(({ method }) => method === 'eth_chainId').length, 1);
   await node.down();
   assert.deepEqual(await x402.payments.verify(payment), { outcome: 'valid' }, 'checked once');
   assert.deepEqual(logged().slice(1), [
@@ -131,15 +131,15 @@ test('a known asset starts without its node, and paid calls are not taken before
 
 test('a node that shows its blocks and not the asset: no paid call is taken, and health says so until it is checked', async () => {
   await using facilitator = await facilitatorDouble();
-  await using node = await startChainDouble();
-  node.token = { ...USDC_TOKEN, decimals: null, takesAuthorizations: false };
-  node.reverts = { code: -32603, message: 'Internal error' };
+  await using node = await startChainNode();
+  node.faults.token = { ...USDC_TOKEN, decimals: null, takesAuthorizations: false };
+  node.faults.reverts = { code: -32603, message: 'Internal error' };
   const clock = manualClock(Date.now());
   const x402 = await lab({ x402: { rpcUrl: node.url, facilitatorUrl: facilitator.url }, clock });
   const payment = await presented(x402, v2(await payloadOf(wallet())));
   assert.deepEqual(await x402.payments.verify(payment), { outcome: 'unavailable' });
   assert.deepEqual(await x402.scan.health(), { ok: false, problem: 'unchecked' });
-  node.token = USDC_TOKEN;
+  node.faults.token = USDC_TOKEN;
   clock.advance(1000);
   assert.deepEqual(await x402.scan.health(), { ok: true });
   assert.deepEqual(await x402.payments.verify(payment), { outcome: 'valid' });
@@ -151,12 +151,12 @@ for (const [what, change, problem] of [
 ] as const) {
   test(`a node that answers after the start and ${what}: no paid call is taken, and the log says why once`, async () => {
     await using facilitator = await facilitatorDouble();
-    await using node = await startChainDouble();
+    await using node = await startChainNode();
     await node.down();
     const clock = manualClock(Date.now());
     const x402 = await lab({ x402: { rpcUrl: node.url, facilitatorUrl: facilitator.url }, clock });
     await node.up();
-    Object.assign(node, change);
+    Object.assign(node.faults, change);
     const payment = await presented(x402, v2(await payloadOf(wallet())));
     for (let i = 0; i < 3; i++) {
       clock.advance(1000);
@@ -170,7 +170,7 @@ for (const [what, change, problem] of [
 }
 
 test('what is paid, to whom and what the payee holds is stated for people; without the node, all but the balance', async () => {
-  await using node = await startChainDouble();
+  await using node = await startChainNode();
   const x402 = await lab({ x402: { rpcUrl: node.url } });
   const stated = { price: '$0.003', payee: PAY_TO, network: 'eip155:8453', token: USDC };
   assert.deepEqual(await x402.describe(), { ...stated, balance: '12.5' });
@@ -189,8 +189,8 @@ test('any other asset does not start without its node: after 30 s the start is r
 });
 
 test('a stop ends the wait for the node', async () => {
-  await using node = await startChainDouble();
-  node.hangs.add('eth_chainId');
+  await using node = await startChainNode();
+  node.faults.hangs.add('eth_chainId');
   const stopping = new Cancel();
   const starting = lab({ x402: { ...ODD, rpcUrl: node.url }, stopping });
   setTimeout(() => stopping.abort(), 50);

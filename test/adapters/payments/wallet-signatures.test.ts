@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { X402 } from '#src/adapters/payments/x402.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { type ChainDouble, startChainDouble } from '#test/support/chain-double.ts';
 import { facilitatorDouble } from '#test/support/facilitator-double.ts';
 import { manualClock } from '#test/support/fakes.ts';
+import { type ChainNode, startChainNode } from '#test/support/scripted-node.ts';
 import {
   authorizationOf,
   CLIENT,
@@ -25,9 +25,9 @@ async function foreign(owner = wallet(), address = wallet().address): Promise<Pa
   return { authorization, signature: await signatureOf(owner, authorization) };
 }
 
-const codeCalls = ({ calls }: ChainDouble) => calls.filter((method) => method === 'eth_getCode').length;
+const codeCalls = ({ asked }: ChainNode) => asked.filter(({ method }) => method === 'eth_getCode').length;
 
-async function labOn(node: ChainDouble, facilitatorUrl?: string) {
+async function labOn(node: ChainNode, facilitatorUrl?: string) {
   const clock = manualClock(Date.now());
   const x402 = { rpcUrl: node.url, ...(facilitatorUrl && { facilitatorUrl }) };
   return { ...(await lab({ x402, clock })), clock };
@@ -36,13 +36,13 @@ async function labOn(node: ChainDouble, facilitatorUrl?: string) {
 const signerOf = async (x402: X402, payload: Payload) => (await presented(x402, v2(payload))).signer;
 
 test('of a contract wallet: the facilitator decides, and receives the bytes as they were signed', async () => {
-  await using node = await startChainDouble();
+  await using node = await startChainNode();
   await using facilitator = await facilitatorDouble();
   const x402 = await labOn(node, facilitator.url);
   for (const v of ['1b', '1c', '00', '01', '20', 'ff']) {
     const payload = await foreign();
     const signature = `${payload.signature.slice(0, -2)}${v}`;
-    node.contracts.add(payload.authorization.from.toLowerCase());
+    node.faults.contracts.add(payload.authorization.from.toLowerCase());
     for (const header of [v1, v2]) {
       const payment = await presented(x402, header({ ...payload, signature }));
       assert.deepEqual(
@@ -57,22 +57,22 @@ test('of a contract wallet: the facilitator decides, and receives the bytes as t
 });
 
 test('of an address without code: refused, without a call of the facilitator', async () => {
-  await using node = await startChainDouble();
+  await using node = await startChainNode();
   const x402 = await labOn(node);
   const payload = await foreign();
   for (const header of [v1, v2]) assert.equal(await refusalOf(x402, header(payload)), 'invalid_signature');
   assert.equal(codeCalls(node), 1, 'the node is asked once a minute');
   x402.clock.advance(60_000);
-  node.contracts.add(payload.authorization.from.toLowerCase());
+  node.faults.contracts.add(payload.authorization.from.toLowerCase());
   assert.equal(await signerOf(x402, payload), 'contract', 'a wallet that was deployed since');
 });
 
 test('of a wallet that is known: the node is not asked again for an hour', async () => {
-  await using node = await startChainDouble();
+  await using node = await startChainNode();
   const x402 = await labOn(node);
   const owner = wallet();
   const { address } = wallet();
-  node.contracts.add(address.toLowerCase());
+  node.faults.contracts.add(address.toLowerCase());
   for (let i = 0; i < 3; i++) assert.equal(await signerOf(x402, await foreign(owner, address)), 'contract');
   assert.equal(codeCalls(node), 1);
   await node.down();
@@ -81,16 +81,16 @@ test('of a wallet that is known: the node is not asked again for an hour', async
 });
 
 test('by the payer’s own key: the node is not asked', async () => {
-  await using node = await startChainDouble();
+  await using node = await startChainNode();
   const x402 = await labOn(node);
   const owner = wallet();
-  node.contracts.add(owner.address.toLowerCase());
+  node.faults.contracts.add(owner.address.toLowerCase());
   assert.equal(await signerOf(x402, await foreign(owner, owner.address)), 'recovered');
   assert.equal(codeCalls(node), 0);
 });
 
 test('while it cannot be found out: the facilitator decides', async () => {
-  await using node = await startChainDouble();
+  await using node = await startChainNode();
   const x402 = await labOn(node);
   await node.down();
   assert.equal(await signerOf(x402, await foreign()), 'contract');
@@ -99,7 +99,7 @@ test('while it cannot be found out: the facilitator decides', async () => {
 const PER_MINUTE = LIMITS.walletQuestionsPerMinute.max;
 
 test(`the node is asked about at most ${PER_MINUTE} addresses a minute for one client; a stranger takes none of another’s`, async () => {
-  await using node = await startChainDouble();
+  await using node = await startChainNode();
   const x402 = await labOn(node);
   const owner = wallet();
   const ask = async (n: number, client = CLIENT) => {
@@ -118,9 +118,9 @@ test(`the node is asked about at most ${PER_MINUTE} addresses a minute for one c
 });
 
 test('the node is asked about at most two addresses at once for one client, and sixteen for all', async () => {
-  await using node = await startChainDouble();
+  await using node = await startChainNode();
   const x402 = await labOn(node);
-  node.hangs.add('eth_getCode');
+  node.faults.hangs.add('eth_getCode');
   const payloads = await Promise.all(Array.from({ length: 40 }, () => foreign()));
   const ask = async (client: string, payload: Payload) => x402.protocol.read(v2(payload), client);
   const stranger = await Promise.all(payloads.slice(0, 10).map((payload) => ask('stranger', payload)));
