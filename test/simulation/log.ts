@@ -7,8 +7,8 @@ import {
   EventLogUnavailable,
   type ExpectedRevision,
   type LiveMessage,
-  type NewEvent,
   type RecordedEvent,
+  type StreamAppend,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
 import { ANSWERED, EPOCH, type Fate, type Host } from './host.ts';
@@ -29,28 +29,43 @@ export class LogStore {
   onStored: (events: readonly RecordedEvent[]) => void = () => undefined;
   readonly #trace: Trace;
   readonly #now: () => number;
+  /** It stores appends together, as the embedded log. */
+  readonly canTogether: boolean;
 
-  constructor(trace: Trace, now: () => number) {
+  constructor(trace: Trace, now: () => number, canTogether: boolean) {
+    this.canTogether = canTogether;
     this.#trace = trace;
     this.#now = now;
   }
 
-  append(
-    stream: string,
-    expected: ExpectedRevision,
-    events: readonly ReturnType<typeof eventRow>[],
-  ): Appended {
+  append(stream: string, expected: ExpectedRevision, events: StreamRows['events']): Appended {
+    const [appended] = this.appendTogether([{ stream, expected, events }]);
+    return appended ?? answerFor(undefined);
+  }
+
+  appendTogether(appends: readonly StreamRows[]): readonly Appended[] {
+    const stores = appends.map((one) => this.#judge(one));
+    if (stores.length > 1) this.#trace.reached('appends stored together');
+    return stores.map((store) => store());
+  }
+
+  /** What stores it, or answers for the first call. */
+  #judge({ stream, expected, events }: StreamRows): () => Appended {
     const past = this.streams.get(stream) ?? [];
     const start = expected === 'no_stream' ? 0 : Number(expected) + 1;
     if (events.every(({ id }, i) => past[start + i]?.id === id)) {
       this.#trace.reached('append repeated by its ids');
-      return answerFor(past[start + events.length - 1]);
+      return () => answerFor(past[start + events.length - 1]);
     }
     const actual = past.at(-1)?.revision ?? null;
     if ((actual ?? 'no_stream') !== expected) {
       this.#trace.reached('append conflict');
       throw new WrongExpectedVersion(stream, expected, actual);
     }
+    return () => this.#store(stream, past, events);
+  }
+
+  #store(stream: string, past: RecordedEvent[], events: StreamRows['events']): Appended {
     const created = new Date(EPOCH + this.#now()).toISOString();
     const stored = events.map(
       ({ id, type, data, metadata }, i): RecordedEvent => ({
@@ -103,6 +118,12 @@ export class LogStore {
     }
   }
 }
+
+type StreamRows = {
+  readonly stream: string;
+  readonly expected: ExpectedRevision;
+  readonly events: readonly ReturnType<typeof eventRow>[];
+};
 
 type ReadOptions = NonNullable<Parameters<EventLog['readStream']>[1]>;
 
@@ -238,18 +259,24 @@ export function logAccess(store: LogStore, host: Host, weather: LogWeather): Log
     for (const wake of [...wakers]) wake();
   };
 
+  function appendTogether(given: readonly StreamAppend[]): Promise<readonly Appended[]> {
+    const rows = given.map((one) => ({ ...one, events: one.events.map(eventRow) }));
+    const types = given.flatMap(({ events }) => events.map(({ type }) => type));
+    const { restored } = store;
+    // A request to the server that was replaced does not reach the one with the backup.
+    const effect = () => {
+      if (store.restored !== restored) throw unavailable();
+      return store.appendTogether(rows);
+    };
+    return call(`an append of ${types.join(', ')}`, effect, true);
+  }
+
   const log: EventLog = {
-    append(stream, expected, given: readonly NewEvent[]) {
-      const rows = given.map(eventRow);
-      const what = `an append of ${given.map(({ type }) => type).join(', ')}`;
-      const { restored } = store;
-      // A request to the server that was replaced does not reach the one with the backup.
-      const effect = () => {
-        if (store.restored !== restored) throw unavailable();
-        return store.append(stream, expected, rows);
-      };
-      return call(what, effect, true);
+    async append(stream, expected, events) {
+      const [appended] = await appendTogether([{ stream, expected, events }]);
+      return appended ?? Promise.reject(new Error('an append has a result'));
     },
+    appendTogether: store.canTogether ? appendTogether : null,
     readStream: (stream, options) => read(() => store.read(stream, options)),
     readAll: ({ after, max, types }) => read(() => store.after(after, max, types)),
     subscribeAll: subscribe,

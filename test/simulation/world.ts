@@ -97,7 +97,7 @@ export class World {
     this.weather = drawWeather(random);
     const isPaid = random.chance(0.8);
     const exclusive = random.chance(0.35);
-    const log = new LogStore(trace, () => scheduler.now);
+    const log = new LogStore(trace, () => scheduler.now, exclusive || seed % 2 === 0);
     const chain = new Chain(scheduler, random.fork(), trace);
     const keepsState = this.weather.payments.stateGone === 0;
     this.witness = new Witness({ log, chain, scheduler, trace, isPaid, keepsState });

@@ -10,6 +10,7 @@ import {
   type ExpectedRevision,
   type LiveMessage,
   type RecordedEvent,
+  type StreamAppend,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
 import type { EventScan } from '#src/ports/event-scan.ts';
@@ -98,6 +99,25 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
     return answerFor(past, past.length - 1);
   };
 
+  async function appendTogether(given: readonly StreamAppend[]): Promise<Appended[]> {
+    // Read at the call: what the caller changes later is not stored, and an append under way outlives `close`.
+    const appends = given.map((one) => ({ ...one, events: one.events.map(eventRow) }));
+    if (state.away || state.closed) throw new EventLogUnavailable();
+    await Promise.resolve();
+    state.appends++;
+    const judged = appends.map(({ stream, expected, events }) => {
+      const past = streams.get(stream) ?? [];
+      const answer = earlierAnswer(past, expected, events);
+      if (answer === null && (past.at(-1)?.revision ?? 'no_stream') !== expected)
+        throw new WrongExpectedVersion(stream, expected, past.at(-1)?.revision ?? null);
+      return { stream, past, events, answer };
+    });
+    const appended = judged.map(({ stream, past, events, answer }) => answer ?? store(stream, past, events));
+    if (!state.loseAnswer) return appended;
+    state.loseAnswer = false;
+    throw new EventLogUnavailable({ cause: new Error('the answer was lost') });
+  }
+
   return {
     events: all,
     get appends() {
@@ -119,24 +139,11 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
     loseNextAnswer() {
       state.loseAnswer = true;
     },
-    async append(stream, expected, given) {
-      // Read at the call: what the caller changes later is not stored, and an append under way outlives `close`.
-      const events = given.map(eventRow);
-      if (state.away || state.closed) throw new EventLogUnavailable();
-      await Promise.resolve();
-      state.appends++;
-      const past = streams.get(stream) ?? [];
-      const answer = earlierAnswer(past, expected, events);
-      if (answer === null && (past.at(-1)?.revision ?? 'no_stream') !== expected) {
-        throw new WrongExpectedVersion(stream, expected, past.at(-1)?.revision ?? null);
-      }
-      const appended = answer ?? store(stream, past, events);
-      if (state.loseAnswer) {
-        state.loseAnswer = false;
-        throw new EventLogUnavailable({ cause: new Error('the answer was lost') });
-      }
-      return appended;
+    async append(stream, expected, events) {
+      const [appended] = await appendTogether([{ stream, expected, events }]);
+      return appended ?? Promise.reject(new Error('an append has a result'));
     },
+    appendTogether,
     async readStream(stream, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = {}) {
       await reach();
       const past = streams.get(stream) ?? [];

@@ -5,7 +5,13 @@ import type { LogProblem } from '#src/domain/monitoring/health.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { proven } from '#src/lib/proven.ts';
 import { isSqliteBusy, retryWhileBusy } from '#src/lib/sqlite-error.ts';
-import { EventLogUnavailable, type RecordedEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import {
+  type Appended,
+  EventLogUnavailable,
+  type RecordedEvent,
+  type StreamAppend,
+  WrongExpectedVersion,
+} from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { knownDamage } from '../known-damage.ts';
@@ -114,15 +120,25 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
     }
   }
 
+  async function appendTogether(appends: readonly StreamAppend[]): Promise<readonly Appended[]> {
+    const call = appends.map(({ stream, expected, events }) => ({
+      stream,
+      expected,
+      events: events.map(eventRow),
+    }));
+    assertOpen();
+    return commits.append(call).catch((cause: unknown) => {
+      if (cause instanceof WrongExpectedVersion) throw cause;
+      return failedBy(cause);
+    });
+  }
+
   return {
     async append(stream, expected, events) {
-      const rows = events.map(eventRow);
-      assertOpen();
-      return commits.append({ stream, expected, events: rows }).catch((cause: unknown) => {
-        if (cause instanceof WrongExpectedVersion) throw cause;
-        return failedBy(cause);
-      });
+      const [appended] = await appendTogether([{ stream, expected, events }]);
+      return appended ?? Promise.reject(new Error('an append has a result'));
     },
+    appendTogether,
     readStream: (stream, range = {}) => read(() => watch.lookAfter(() => reader.stream(stream, range))),
     async readAll({ after, max, types }) {
       const events: RecordedEvent[] = [];
