@@ -8,6 +8,7 @@ import {
   EventDamaged,
   type ExpectedRevision,
   type NewEvent,
+  type StreamAppend,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
 import { nextTurn, unavailable } from './file.ts';
@@ -33,6 +34,9 @@ type StreamRows = {
 
 /** What is stored whole or not at all. */
 type AppendCall = readonly StreamRows[];
+
+export const streamRows = (appends: readonly StreamAppend[]): AppendCall =>
+  appends.map(({ stream, expected, events }) => ({ stream, expected, events: events.map(eventRow) }));
 
 /** `stored` false: the call is a repeat, its events are stored already. */
 type Stored = { readonly appended: Appended; readonly stored: boolean };

@@ -15,7 +15,7 @@ import {
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { knownDamage } from '../known-damage.ts';
-import { eventRow, groupCommit } from './append.ts';
+import { groupCommit, streamRows } from './append.ts';
 import { nextTurn, openLogFile, unavailable } from './file.ts';
 import { fileDamage, isLogDamage } from './file-damage.ts';
 import { logReader, positionNumber } from './read.ts';
@@ -99,6 +99,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
     if (closing !== null) throw new EventLogUnavailable({ cause: new Error('the event log is closed') });
   }
   function failedBy(cause: unknown): never {
+    if (cause instanceof WrongExpectedVersion) throw cause;
     damage.noteError(cause);
     throw unavailable(structure.noted(cause));
   }
@@ -121,16 +122,9 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
   }
 
   async function appendTogether(appends: readonly StreamAppend[]): Promise<readonly Appended[]> {
-    const call = appends.map(({ stream, expected, events }) => ({
-      stream,
-      expected,
-      events: events.map(eventRow),
-    }));
+    const call = streamRows(appends);
     assertOpen();
-    return commits.append(call).catch((cause: unknown) => {
-      if (cause instanceof WrongExpectedVersion) throw cause;
-      return failedBy(cause);
-    });
+    return commits.append(call).catch(failedBy);
   }
 
   return {
