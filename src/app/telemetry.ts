@@ -6,7 +6,12 @@ import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
 import type { Config } from '#src/config.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { type EventLog, EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import {
+  type EventLog,
+  EventLogUnavailable,
+  type NewEvent,
+  WrongExpectedVersion,
+} from '#src/ports/event-log.ts';
 import type { DetailLogger, LineLogger, Logger } from '#src/ports/logger.ts';
 import type { Outbound } from '#src/ports/outbound.ts';
 import type { Payments } from '#src/ports/payments.ts';
@@ -110,9 +115,17 @@ export function tracedLog(log: EventLog, tracer: Tracer | null): EventLog {
     append: traced(tracer, 'event_log.append', log.append.bind(log), {
       called: (stream, _, events) => ({
         ...factsOfStream(stream),
-        'relay.event_log.types': events.map(({ type }) => type).join(' '),
+        'relay.event_log.types': typesOf(events),
       }),
     }),
+    appendTogether:
+      log.appendTogether &&
+      traced(tracer, 'event_log.append', log.appendTogether.bind(log), {
+        called: (appends) => ({
+          ...factsOfStream(appends.at(-1)?.stream ?? ''),
+          'relay.event_log.types': typesOf(appends.flatMap(({ events }) => events)),
+        }),
+      }),
     readStream: traced(tracer, 'event_log.read', log.readStream.bind(log), {
       answered: (events, [stream]) => ({ ...factsOfStream(stream), 'relay.event_log.events': events.length }),
     }),
@@ -123,6 +136,8 @@ export function tracedLog(log: EventLog, tracer: Tracer | null): EventLog {
     close: () => log.close(),
   };
 }
+
+const typesOf = (events: readonly NewEvent[]): string => events.map(({ type }) => type).join(' ');
 
 /** Names of other categories are hashes of what a caller sent. */
 function factsOfStream(stream: string): SpanFacts {
@@ -184,19 +199,28 @@ export function countedLog(
   figures: Pick<Figures, 'appended'>,
   clock: Pick<Clock, 'monotonic'>,
 ): EventLog {
+  async function counted<T>(events: readonly NewEvent[], append: () => Promise<T>): Promise<T> {
+    const begun = clock.monotonic();
+    let outcome: AppendOutcome = 'stored';
+    try {
+      return await append();
+    } catch (error) {
+      outcome = outcomeOf(error);
+      throw error;
+    } finally {
+      figures.appended(outcome, (clock.monotonic() - begun) / 1000, events);
+    }
+  }
+  const together = log.appendTogether;
   return {
-    async append(stream, expected, events) {
-      const begun = clock.monotonic();
-      let outcome: AppendOutcome = 'stored';
-      try {
-        return await log.append(stream, expected, events);
-      } catch (error) {
-        outcome = outcomeOf(error);
-        throw error;
-      } finally {
-        figures.appended(outcome, (clock.monotonic() - begun) / 1000, events);
-      }
-    },
+    append: (stream, expected, events) => counted(events, () => log.append(stream, expected, events)),
+    appendTogether:
+      together &&
+      ((appends) =>
+        counted(
+          appends.flatMap(({ events }) => events),
+          () => together(appends),
+        )),
     readStream: (stream, options) => log.readStream(stream, options),
     readAll: (range) => log.readAll(range),
     subscribeAll: (range) => log.subscribeAll(range),

@@ -19,6 +19,13 @@ export type NewEvent = {
 /** The revision of the stream's last event; `no_stream`: it has none. */
 export type ExpectedRevision = bigint | 'no_stream';
 
+/** One append of several that are stored together. */
+export type StreamAppend = {
+  readonly stream: string;
+  readonly expected: ExpectedRevision;
+  readonly events: readonly NewEvent[];
+};
+
 export type Appended = { readonly nextRevision: bigint; readonly position: string };
 
 export type LiveMessage =
@@ -39,6 +46,11 @@ export interface EventLog {
    * `events` has at least one event, and the ids are distinct lower-case UUIDs.
    */
   append(stream: string, expected: ExpectedRevision, events: readonly NewEvent[]): Promise<Appended>;
+  /**
+   * Stores appends to different streams in this order, all of them or none, each by the rules of `append`; throws for the
+   * first one that these refuse. null: the log cannot (as EventStoreDB), and the caller appends one after the other.
+   */
+  readonly appendTogether: ((appends: readonly StreamAppend[]) => Promise<readonly Appended[]>) | null;
   /**
    * Events in order of revision (or reverse), from `from` (inclusive) on. A stream that does not exist is empty. Throws
    * `EventDamaged` if one of them is damaged, as `readAll` does: an answer is never incomplete.

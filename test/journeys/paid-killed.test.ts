@@ -93,6 +93,8 @@ const LISTS: readonly (readonly Boundary[])[] = [
     {
       row: 'after PaymentSettled',
       recorded: SETTLED,
+      // A success of the facilitator would be stored with the start, where the log can.
+      fault: 'cut',
       held: 'JobStarted',
       calls: 0,
       charges: 1,

@@ -50,6 +50,7 @@ export function plainLog(store: LogStore): EventLog {
   };
   return {
     append: unused,
+    appendTogether: null,
     readStream: async (stream, options) => store.read(stream, options),
     readAll: async ({ after, max, types }) => store.after(after, max, types),
     subscribeAll: unused,

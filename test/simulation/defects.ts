@@ -147,8 +147,8 @@ export const DEFECTS: readonly Defect[] = [
       ),
       at(
         `${EXECUTION}/run-job.ts`,
-        "  await appendUntilKnown(deps, stream, 'no_stream', events);\n",
-        "  await appendUnlessOvertaken(deps, { stream, expected: 'no_stream' }, events);\n",
+        '  await appendUntilKnown(deps, append.stream, append.expected, append.events);\n',
+        '  await appendUnlessOvertaken(deps, append, append.events);\n',
       ),
     ],
   },
@@ -159,8 +159,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         `${EXECUTION}/run-job.ts`,
-        "  await appendUntilKnown(deps, stream, 'no_stream', events);\n",
-        "  void appendUntilKnown(deps, stream, 'no_stream', events);\n",
+        '  await appendUntilKnown(deps, append.stream, append.expected, append.events);\n',
+        '  void appendUntilKnown(deps, append.stream, append.expected, append.events);\n',
       ),
     ],
   },
@@ -183,8 +183,20 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         `${EXECUTION}/run-job.ts`,
-        "  const buys = paid === null || paid.state.status === 'settled';\n",
-        "  const buys = paid === null || paid.stream !== '';\n",
+        "  return started(paid === null || paid.state.status === 'settled');\n",
+        "  return started(paid === null || paid.stream !== '');\n",
+      ),
+    ],
+  },
+  {
+    name: 'settled_start_is_not_durable',
+    what: 'a start that is stored with its settlement is sent before it is acknowledged',
+    within: 250,
+    changes: [
+      at(
+        `${EXECUTION}/settle-payment.ts`,
+        '  if ((await together.finally(acknowledged)) === null) return null;\n',
+        '  void together.finally(acknowledged);\n',
       ),
     ],
   },
@@ -195,8 +207,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         `${EXECUTION}/run-job.ts`,
-        '  const late = deps.clock.monotonic() - begun >= running.state.started.leaseMs;\n',
-        '  const late = begun < 0;\n',
+        '      const late = deps.clock.monotonic() - begun >= running.state.started.leaseMs;\n',
+        '      const late = begun < 0;\n',
       ),
     ],
   },
@@ -212,7 +224,7 @@ export const DEFECTS: readonly Defect[] = [
       ),
       at(
         `${EXECUTION}/execute-webhook.ts`,
-        '  if (!deadline.hasPassed() || !isAnonymous(call))\n',
+        '  if (!call.deadline.hasPassed() || !isAnonymous(call))\n',
         '  if (call.lookup !== null)\n',
       ),
     ],
@@ -236,8 +248,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         'src/usecases/process/stream.ts',
-        '      return await deps.log.append(stream, expected, events);\n',
-        '      const fresh = events.map((event) => ({ ...event, id: deps.entropy.uuid() }));\n      return await deps.log.append(stream, expected, fresh);\n',
+        'untilKnown(deps, events, () => deps.log.append(stream, expected, events));\n',
+        'untilKnown(deps, events, () => deps.log.append(stream, expected, events.map((event) => ({ ...event, id: deps.entropy.uuid() }))));\n',
       ),
     ],
   },

@@ -6,8 +6,8 @@ import {
   type EventLog,
   EventLogUnavailable,
   type LiveMessage,
-  type NewEvent,
   type RecordedEvent,
+  type StreamAppend,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
 import { MemoryEvents } from '#test/support/memory-log.ts';
@@ -23,14 +23,23 @@ export class LogStore extends MemoryEvents {
   onStored: (events: readonly RecordedEvent[]) => void = () => undefined;
   readonly #trace: Trace;
 
-  constructor(trace: Trace, now: () => number) {
+  /** `canTogether`: it stores appends together, as the embedded log. */
+  constructor(
+    trace: Trace,
+    now: () => number,
+    readonly canTogether: boolean,
+  ) {
     super(() => EPOCH + now());
     this.#trace = trace;
   }
 
-  override append(...call: Parameters<MemoryEvents['append']>): Appended {
+  override appendTogether(
+    appends: Parameters<MemoryEvents['appendTogether']>[0],
+  ): ReturnType<MemoryEvents['appendTogether']> {
     try {
-      return super.append(...call);
+      const appended = super.appendTogether(appends);
+      if (appends.length > 1) this.#trace.reached('appends stored together');
+      return appended;
     } catch (error) {
       if (error instanceof WrongExpectedVersion) this.#trace.reached('append conflict');
       throw error;
@@ -182,18 +191,24 @@ export function logAccess(store: LogStore, host: Host, weather: LogWeather): Log
     for (const wake of [...wakers]) wake();
   };
 
+  function appendTogether(given: readonly StreamAppend[]): Promise<readonly Appended[]> {
+    const rows = given.map((append) => ({ ...append, events: append.events.map(eventRow) }));
+    const types = given.flatMap(({ events }) => events.map(({ type }) => type));
+    const { restored } = store;
+    // A request to the server that was replaced does not reach the one with the backup.
+    const effect = () => {
+      if (store.restored !== restored) throw unavailable();
+      return store.appendTogether(rows);
+    };
+    return call(`an append of ${types.join(', ')}`, effect, true);
+  }
+
   const log: EventLog = {
-    append(stream, expected, given: readonly NewEvent[]) {
-      const rows = given.map(eventRow);
-      const what = `an append of ${given.map(({ type }) => type).join(', ')}`;
-      const { restored } = store;
-      // A request to the server that was replaced does not reach the one with the backup.
-      const effect = () => {
-        if (store.restored !== restored) throw unavailable();
-        return store.append(stream, expected, rows);
-      };
-      return call(what, effect, true);
+    async append(stream, expected, events) {
+      const [appended] = await appendTogether([{ stream, expected, events }]);
+      return appended ?? Promise.reject(new Error('an append has a result'));
     },
+    appendTogether: store.canTogether ? appendTogether : null,
     readStream: (stream, options) => read(() => store.read(stream, options)),
     readAll: ({ after, max, types }) => read(() => store.after(after, max, types)),
     subscribeAll: subscribe,

@@ -18,6 +18,7 @@ const REACHED = [
   'scan that leaves a transfer out',
   'append conflict',
   'append repeated by its ids',
+  'appends stored together',
   'append that is stored late',
   'log call during an outage',
   'event SettlementUnknown',

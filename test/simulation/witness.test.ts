@@ -19,7 +19,7 @@ function watched() {
   const random = new Random(1);
   const scheduler = new Scheduler(random);
   const trace = new Trace(scheduler, false);
-  const log = new LogStore(trace, () => scheduler.now);
+  const log = new LogStore(trace, () => scheduler.now, false);
   const chain = simulatedChain(scheduler, random, trace);
   const witness = new Witness({ log, chain, scheduler, trace, isPaid: true, keepsState: true });
   const host = new Host('process 1', scheduler, random, trace);

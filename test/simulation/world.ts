@@ -98,7 +98,7 @@ export class World {
     this.weather = drawWeather(random);
     const isPaid = random.chance(0.8);
     const exclusive = random.chance(0.35);
-    const log = new LogStore(trace, () => scheduler.now);
+    const log = new LogStore(trace, () => scheduler.now, exclusive || seed % 2 === 0);
     this.#ofChain = random.fork();
     const chain = simulatedChain(scheduler, this.#ofChain, trace);
     const keepsState = this.weather.payments.stateGone === 0;

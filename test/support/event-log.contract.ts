@@ -5,6 +5,7 @@ import { readContract } from './event-log-contract-read.ts';
 import { repeatContract } from './event-log-contract-repeats.ts';
 import { scanContract } from './event-log-contract-scan.ts';
 import { subscribeContract } from './event-log-contract-subscribe.ts';
+import { togetherContract } from './event-log-contract-together.ts';
 import { type EventLogHarness, logTest } from './event-log-harness.ts';
 
 export type { EventLogHarness } from './event-log-harness.ts';
@@ -13,6 +14,7 @@ export function eventLogContract(name: string, harness: EventLogHarness): void {
   const logged = logTest(name, harness);
   appendContract(logged);
   repeatContract(logged);
+  togetherContract(logged);
   readContract(logged);
   subscribeContract(logged);
   scanContract(logged);

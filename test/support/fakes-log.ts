@@ -13,15 +13,22 @@ export type FaultyLog = MemoryLog & {
   readonly stored: readonly string[];
 };
 
-/** `trace`: receives the types of every acknowledged append, joined by `+`. */
-export function faultyLog(trace: Trace = [], inner: MemoryLog = memoryLog()): FaultyLog {
+/**
+ * `trace`: receives the types of every acknowledged append, joined by `+`. `together`: it can store appends together, as the
+ * embedded log, and counts them as one append.
+ */
+export function faultyLog(
+  trace: Trace = [],
+  inner: MemoryLog = memoryLog(),
+  { together = false } = {},
+): FaultyLog {
   const plans: { readonly type: string; readonly interception: Interception }[] = [];
   const stored: string[] = [];
   const ids = new Set<string>();
   const typesOf = (events: readonly NewEvent[]) => events.map(({ type }) => type).join('+');
-  const append: EventLog['append'] = async (stream, expected, events) => {
+  async function intercepted<T>(events: readonly NewEvent[], appended: () => Promise<T>): Promise<T> {
     const store = async () => {
-      const answer = await inner.append(stream, expected, events);
+      const answer = await appended();
       const [first] = events;
       if (first !== undefined && !ids.has(first.id)) stored.push(typesOf(events));
       if (first !== undefined) ids.add(first.id);
@@ -32,11 +39,19 @@ export function faultyLog(trace: Trace = [], inner: MemoryLog = memoryLog()): Fa
     const answer = await (plan === undefined ? store() : plan.interception(store));
     trace.push(typesOf(events));
     return answer;
-  };
+  }
+  const append: EventLog['append'] = (stream, expected, events) =>
+    intercepted(events, () => inner.append(stream, expected, events));
+  const appendTogether: EventLog['appendTogether'] = (appends) =>
+    intercepted(
+      appends.flatMap(({ events }) => events),
+      async () => (await inner.appendTogether?.(appends)) ?? [],
+    );
   return Object.defineProperties(
     {
       ...inner,
       append,
+      appendTogether: together ? appendTogether : null,
       stored,
       onNext: (type: string, interception: Interception) => void plans.push({ type, interception }),
     },

@@ -22,6 +22,7 @@ import { type FaultyLog, faultyLog } from './fakes-log.ts';
 import { type ScriptedPayments, scriptedPayments } from './fakes-payments.ts';
 import { JOB_ID, jobStarted } from './given-events.ts';
 import { factsOfJob } from './given-receipt.ts';
+import { memoryLog } from './memory-log.ts';
 import { hashWith, primitives, signerOf, testKey } from './primitives.ts';
 
 export type World = ReturnType<typeof world>;
@@ -62,7 +63,8 @@ export type Shared = {
 
 let processes = 0;
 
-export function shared(): Shared {
+/** `together`: its log stores appends together, as the embedded one. */
+export function shared({ together = false } = {}): Shared {
   const trace: string[] = [];
   const steps: string[] = [];
   const both: Trace = {
@@ -72,7 +74,7 @@ export function shared(): Shared {
     },
   };
   const payments = scriptedPayments(both, steps);
-  return { trace, steps, both, log: faultyLog(both), payments, key: testKey() };
+  return { trace, steps, both, log: faultyLog(both, memoryLog(), { together }), payments, key: testKey() };
 }
 
 /** Looks at the chain once after a settle call. `changes`: what this process is configured with otherwise. */

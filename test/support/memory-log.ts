@@ -10,6 +10,7 @@ import {
   type ExpectedRevision,
   type LiveMessage,
   type RecordedEvent,
+  type StreamAppend,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
 import type { EventScan } from '#src/ports/event-scan.ts';
@@ -38,6 +39,11 @@ export type MemoryLogOptions = {
 };
 
 type EventRow = ReturnType<typeof eventRow>;
+type StreamRows = {
+  readonly stream: string;
+  readonly expected: ExpectedRevision;
+  readonly events: readonly EventRow[];
+};
 type ReadOptions = NonNullable<Parameters<EventLog['readStream']>[1]>;
 
 /** What all handles of a log share: its methods are the effects of their calls. */
@@ -54,16 +60,27 @@ export class MemoryEvents {
     this.#now = now;
   }
 
-  append(stream: string, expected: ExpectedRevision, rows: readonly EventRow[]): Appended {
+  /** All or none. */
+  appendTogether(appends: readonly StreamRows[]): readonly Appended[] {
+    const stores = appends.map((append) => this.#judge(append));
+    return stores.map((store) => store());
+  }
+
+  /** What stores it, or answers as for the first call. */
+  #judge({ stream, expected, events }: StreamRows): () => Appended {
     const past = this.streams.get(stream) ?? [];
     const start = expected === 'no_stream' ? 0 : Number(expected) + 1;
-    const last = past[start + rows.length - 1];
-    if (rows.every(({ id }, i) => past[start + i]?.id === id) && last !== undefined) {
+    const last = past[start + events.length - 1];
+    if (events.every(({ id }, i) => past[start + i]?.id === id) && last !== undefined) {
       this.repeated();
-      return { nextRevision: last.revision, position: last.position };
+      return () => ({ nextRevision: last.revision, position: last.position });
     }
     const actual = past.at(-1)?.revision ?? null;
     if ((actual ?? 'no_stream') !== expected) throw new WrongExpectedVersion(stream, expected, actual);
+    return () => this.#store(stream, past, events);
+  }
+
+  #store(stream: string, past: RecordedEvent[], rows: readonly EventRow[]): Appended {
     const created = new Date(this.#now()).toISOString();
     const stored = rows.map(
       ({ id, type, data, metadata }, i): RecordedEvent => ({
@@ -142,6 +159,18 @@ function openHandle(storage: MemoryEvents): MemoryLog {
     return [...events];
   };
 
+  async function appendTogether(given: readonly StreamAppend[]): Promise<readonly Appended[]> {
+    // Read at the call: what the caller changes later is not stored, and an append under way outlives `close`.
+    const appends = given.map((append) => ({ ...append, events: append.events.map(eventRow) }));
+    if (state.away || state.closed) throw new EventLogUnavailable();
+    await Promise.resolve();
+    state.appends++;
+    const appended = storage.appendTogether(appends);
+    if (!state.loseAnswer) return appended;
+    state.loseAnswer = false;
+    throw new EventLogUnavailable({ cause: new Error('the answer was lost') });
+  }
+
   return {
     events: all,
     get appends() {
@@ -156,19 +185,11 @@ function openHandle(storage: MemoryEvents): MemoryLog {
     loseNextAnswer() {
       state.loseAnswer = true;
     },
-    async append(stream, expected, given) {
-      // Read at the call: what the caller changes later is not stored, and an append under way outlives `close`.
-      const events = given.map(eventRow);
-      if (state.away || state.closed) throw new EventLogUnavailable();
-      await Promise.resolve();
-      state.appends++;
-      const appended = storage.append(stream, expected, events);
-      if (state.loseAnswer) {
-        state.loseAnswer = false;
-        throw new EventLogUnavailable({ cause: new Error('the answer was lost') });
-      }
-      return appended;
+    async append(stream, expected, events) {
+      const [appended] = await appendTogether([{ stream, expected, events }]);
+      return appended ?? Promise.reject(new Error('an append has a result'));
     },
+    appendTogether,
     async readStream(stream, options) {
       await reach();
       return demandWhole(storage.read(stream, options));

@@ -46,9 +46,18 @@ import { findKnown, inProgress, type Known, type LookUpDeps, type Streams } from
 import { countUncharged, type PaymentDeps, reservePayment, verifyPayment } from './payment-steps.ts';
 import type { Release, Turn, Turns } from './process-limits.ts';
 import { releasePayment } from './release-payment.ts';
-import { demandDue, runOver, startedRun } from './run-due.ts';
-import { announceJob, attempt, closeNotExecuted, type Ran, type RunDeps, type Running } from './run-job.ts';
+import { demandDue, runOver } from './run-due.ts';
+import {
+  announceJob,
+  announcement,
+  attempt,
+  closeNotExecuted,
+  type Ran,
+  type RunDeps,
+  type Running,
+} from './run-job.ts';
 import { type Plan, settlePayment, unconfirmed } from './settle-payment.ts';
+import { type Starting, startFacts } from './start-facts.ts';
 
 export type ExecuteDeps = RunDeps &
   RecordDeps &
@@ -82,12 +91,7 @@ type State = { readonly passed: Passed } & (
   | { readonly step: 'admit'; readonly known: Accepted }
   | { readonly step: 'claim'; readonly plan: Plan; readonly streams: Streams }
   | { readonly step: 'settle'; readonly plan: Plan }
-  | {
-      readonly step: 'start';
-      readonly jobId: string;
-      readonly paymentStream: string | null;
-      readonly payment: PaymentFacts | null;
-    }
+  | ({ readonly step: 'start' } & Starting)
   | { readonly step: 'attempt'; readonly running: Running; readonly opened: RequestDisclosures }
   | { readonly step: 'done'; readonly execution: Execution }
 );
@@ -333,15 +337,23 @@ async function claim(deps: ExecuteDeps, call: Call, state: At<'claim'>): Promise
   return { step: 'settle', passed, plan: isNew ? { ...plan, payment: null } : plan };
 }
 
-/** The money moves once, or is found to have moved. */
+/** The money moves once, or is found to have moved; where the log can, its settlement and JobStarted are one append. */
 async function settle(deps: ExecuteDeps, call: Call, state: At<'settle'>): Promise<State | Refused> {
   const { passed, plan } = state;
   const { jobId, paymentStream } = plan;
-  if (paymentStream === null) return { step: 'start', passed, jobId, paymentStream, payment: null };
-  const settled = await settlePayment(deps, { plan, paymentStream, call });
+  const opened = openRequest(deps, call, jobId);
+  const starting = { step: 'start', passed, opened, jobId, paymentStream } as const;
+  if (paymentStream === null) return { ...starting, payment: null };
+  const announcing = (payment: PaymentFacts) =>
+    announcement(deps, startFacts(deps, call, { ...starting, payment }));
+  // When the payment of a run has settled, the run may be over.
+  const announce = call.run === undefined ? announcing : null;
+  const settled = await settlePayment(deps, { plan, paymentStream, call, announce });
   if (isRefused(settled)) return settled;
   if (settled.kind === 'look_up') return { step: 'lookUp', passed };
-  return { step: 'start', passed, jobId, paymentStream, payment: settled.payment };
+  const { payment, announced } = settled;
+  if (announced === null) return { ...starting, payment };
+  return begun(deps, call, { passed, opened }, await announced.started(true));
 }
 
 /**
@@ -349,37 +361,24 @@ async function settle(deps: ExecuteDeps, call: Call, state: At<'settle'>): Promi
  * again and repeats it.
  */
 async function start(deps: ExecuteDeps, call: Call, state: At<'start'>): Promise<State | Refused> {
-  const { passed, jobId, paymentStream, payment } = state;
-  const { deadline, lookup, read } = call;
+  const { deadline, run } = call;
   if (deadline.hasPassed() && isAnonymous(call)) throw new EventLogUnavailable();
-  const { run } = call;
-  const now = deps.clock.now();
-  if (run !== undefined && now > run.notAfter) return runOver('missed');
-  const { method, retry, timeoutMs } = read.request;
-  const opened = openRequest(deps, call, jobId);
+  if (run !== undefined && deps.clock.now() > run.notAfter) return runOver('missed');
   const acknowledged = deadline.limitAppend();
-  const started = await announceJob(deps, {
-    jobId,
-    mode: deps.payments.mode,
-    route: call.route,
-    method,
-    fingerprint: lookup.fingerprint,
-    payment,
-    paymentStream,
-    claimStream: lookup.claimStream,
-    decisionId: call.decisionId,
-    decisionHash: call.decisionHash,
-    attemptsAllowed: retry.attempts,
-    backoffMs: retry.backoffMs,
-    timeoutMs,
-    owner: deps.owner,
-    commitments: opened.commitments,
-    schedule: run === undefined ? null : startedRun(run, now),
-  }).finally(acknowledged);
+  const started = await announceJob(deps, startFacts(deps, call, state)).finally(acknowledged);
+  return begun(deps, call, state, started);
+}
+
+async function begun(
+  deps: ExecuteDeps,
+  call: Call,
+  { passed, opened }: Pick<At<'start'>, 'passed' | 'opened'>,
+  started: Running | Ran,
+): Promise<State> {
   if (started.kind === 'closed') return finish(passed, started, opened);
-  if (!deadline.hasPassed() || !isAnonymous(call))
+  if (!call.deadline.hasPassed() || !isAnonymous(call))
     return { step: 'attempt', passed, running: started, opened };
-  return finish(passed, await closeNotExecuted(deps, jobId), opened);
+  return finish(passed, await closeNotExecuted(deps, started.state.started.jobId), opened);
 }
 
 /** One attempt; the last one also completes the job and signs its receipt. */

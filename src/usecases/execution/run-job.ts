@@ -14,7 +14,7 @@ import { planRetry } from '#src/domain/job/retry.ts';
 import { absentJob, type CompletedJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
 import { isoNow } from '#src/lib/iso.ts';
-import type { NewEvent } from '#src/ports/event-log.ts';
+import type { NewEvent, StreamAppend } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import {
   type AttemptReport,
@@ -65,20 +65,34 @@ export type Ran = {
  * payment was found missing: that is on another stream, so the payment is read after the start is stored, and a refund reads
  * the job after it has begun. Throws `WrongExpectedVersion` if another process started the job.
  */
-export async function announceJob(
-  deps: RunDeps,
-  facts: Omit<StartFacts, 'startedAt'>,
-): Promise<Running | Ran> {
+export async function announceJob(deps: RunDeps, facts: AnnouncedFacts): Promise<Running | Ran> {
+  const { append, started } = announcement(deps, facts);
+  await appendUntilKnown(deps, append.stream, append.expected, append.events);
+  const paid = facts.paymentStream === null ? null : await loadSurely(deps, PAYMENT, facts.paymentStream);
+  return started(paid === null || paid.state.status === 'settled');
+}
+
+export type AnnouncedFacts = Omit<StartFacts, 'startedAt'>;
+
+/**
+ * `append`: of JobStarted. `started`: the job once that is stored; `buys` false: its payment bought nothing any more by then.
+ * Stored together with the settlement of its payment, no refund can have begun before it.
+ */
+export type Announcement = { readonly append: StreamAppend; started(buys: boolean): Promise<Running | Ran> };
+
+export function announcement(deps: RunDeps, facts: AnnouncedFacts): Announcement {
   const stream = STREAM.job(facts.jobId);
   const begun = deps.clock.monotonic();
   const starting = startJob({ ...facts, startedAt: isoNow(deps) });
   const events = envelope(deps, starting, facts.jobId);
-  await appendUntilKnown(deps, stream, 'no_stream', events);
-  const running = follow({ stream, state: absentJob, events: [], disclosures: [] }, starting, events);
-  const paid = facts.paymentStream === null ? null : await loadSurely(deps, PAYMENT, facts.paymentStream);
-  const late = deps.clock.monotonic() - begun >= running.state.started.leaseMs;
-  const buys = paid === null || paid.state.status === 'settled';
-  return late || !buys ? closeNotExecuted(deps, facts.jobId) : running;
+  return {
+    append: { stream, expected: 'no_stream', events },
+    async started(buys) {
+      const running = follow({ stream, state: absentJob, events: [], disclosures: [] }, starting, events);
+      const late = deps.clock.monotonic() - begun >= running.state.started.leaseMs;
+      return late || !buys ? closeNotExecuted(deps, facts.jobId) : running;
+    },
+  };
 }
 
 /**

@@ -17,10 +17,20 @@ import { iso, isoNow } from '#src/lib/iso.ts';
 import { underSignals } from '#src/lib/time.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import { append, load, loadSurely, PAYMENT, tryAppend, type View } from '#src/usecases/process/stream.ts';
+import {
+  append,
+  envelope,
+  load,
+  loadSurely,
+  PAYMENT,
+  tryAppend,
+  tryAppendTogether,
+  type View,
+} from '#src/usecases/process/stream.ts';
 import { accountOf, type Call } from './execution-call.ts';
 import { inProgress } from './idempotency.ts';
 import { countUncharged, type PaymentDeps, withVerifyPlace } from './payment-steps.ts';
+import type { Announcement } from './run-job.ts';
 
 /** The job that a call is about to pay for and start. */
 export type Plan = {
@@ -34,11 +44,17 @@ export type Plan = {
   readonly first: boolean;
 };
 
-type Settling = { readonly plan: Plan; readonly paymentStream: string; readonly call: Call };
+type Settling = {
+  readonly plan: Plan;
+  readonly paymentStream: string;
+  readonly call: Call;
+  /** The start of the job, where it may be stored together with the settlement; null: the job starts later. */
+  readonly announce: ((payment: PaymentFacts) => Announcement) | null;
+};
 
 export type Settled =
-  /** The money is in: the job may start. */
-  | { readonly kind: 'settled'; readonly payment: PaymentFacts }
+  /** The money is in: the job may start. `announced`: its JobStarted is stored with the settlement; null: not yet. */
+  | { readonly kind: 'settled'; readonly payment: PaymentFacts; readonly announced: Announcement | null }
   /** Another call has this payment now, or the key is free again: the streams have to be read again. */
   | { readonly kind: 'look_up' };
 
@@ -52,7 +68,7 @@ export async function settlePayment(deps: PaymentDeps, settling: Settling): Prom
   const view = plan.payment ?? (await load(deps, PAYMENT, paymentStream));
   const payment = view.state;
   if (!isOf(payment, plan.jobId)) return LOOK_UP;
-  if (payment.status === 'settled') return { kind: 'settled', payment: paymentFacts(payment) };
+  if (payment.status === 'settled') return settledBy(payment);
   const { presented } = plan;
   // A call that was frozen after its reservation may find that another took the settlement over.
   const first = plan.first && payment.status === 'reserved';
@@ -111,7 +127,11 @@ async function callAndConclude(
   const answer = await deps.payments.settle(presented);
   const { deadline } = settling.call;
   let evidence: Omit<Evidence, 'at'> = { answer, finding: null, first, isOvertaken: false, isNoted: false };
-  if (answer.outcome === 'settled') return ended(await conclude(deps, settling, view, evidence));
+  if (answer.outcome === 'settled')
+    return (
+      (await settleAndAnnounce(deps, settling, view, evidence)) ??
+      ended(await conclude(deps, settling, view, evidence))
+    );
   const until = deps.clock.monotonic() + pollTimeMs(deps, settling.call);
   const named = answer.outcome === 'unknown' ? answer.transaction : null;
   const transaction = named ?? transactionOf(payment);
@@ -131,6 +151,33 @@ async function callAndConclude(
   if (polled !== null) return polled;
   deps.unconfirmed.add(accountOf(settling.call), settling.paymentStream);
   throw unconfirmed();
+}
+
+/**
+ * Stores the settlement and the start of its job in one append. null: the log cannot, or another call has written to the
+ * payment or the job first. Then nothing is stored.
+ */
+async function settleAndAnnounce(
+  deps: PaymentDeps,
+  { plan, paymentStream, call, announce }: Settling,
+  { state, ...place }: View<Payment>,
+  known: Omit<Evidence, 'at'>,
+): Promise<Settled | null> {
+  const { appendTogether } = deps.log;
+  const { jobId } = plan;
+  const step = nextOfSettlement(state, jobId, { ...known, at: isoNow(deps) });
+  if (appendTogether === null || announce === null || step.kind !== 'append' || !isOf(state, jobId))
+    return null;
+  const { fact } = step;
+  if (fact.type !== 'PaymentSettled') return null;
+  const settled = settledBy({ reserved: state.reserved, settled: fact.data });
+  const announced = announce(settled.payment);
+  const settlement = { ...place, events: envelope(deps, [fact], jobId) };
+  const acknowledged = call.deadline.limitAppend();
+  const together = tryAppendTogether(deps, appendTogether, [settlement, announced.append]);
+  if ((await together.finally(acknowledged)) === null) return null;
+  noteKnown(deps, paymentStream);
+  return { ...settled, announced };
 }
 
 /** The facilitator's success leaves nothing open. */
@@ -157,7 +204,7 @@ async function conclude(
     if (step.kind === 'open') return { kind: 'open', view, isOvertaken };
     if (step.kind === 'settled') {
       noteKnown(deps, paymentStream);
-      return { kind: 'settled', payment: paymentFacts(step.payment) };
+      return settledBy(step.payment);
     }
     if (step.kind === 'elsewhere') {
       if (view.state.status === 'settled') noteKnown(deps, paymentStream);
@@ -191,7 +238,7 @@ async function outcomeOf(
     return refused('payment_required', 'The payment was not accepted.', { details: { reason } });
   }
   if (!isOf(before, plan.jobId)) return LOOK_UP;
-  return { kind: 'settled', payment: paymentFacts({ reserved: before.reserved, settled: fact.data }) };
+  return settledBy({ reserved: before.reserved, settled: fact.data });
 }
 
 // ── the chain ───────────────────────────────────────────────────────────────────────────────────────────
@@ -257,10 +304,12 @@ export const unconfirmed = (cause?: unknown) =>
     retryAfterSeconds: 5,
   });
 
-function paymentFacts({
+function settledBy({
   reserved,
   settled,
-}: Pick<BoundPayment, 'reserved'> & { readonly settled: Pick<PaymentSettled, 'transaction'> }): PaymentFacts {
+}: Pick<BoundPayment, 'reserved'> & { readonly settled: Pick<PaymentSettled, 'transaction'> }) {
   const { scheme, network, asset, amount, payTo, payer, payloadHash } = reserved;
-  return { scheme, network, asset, amount, payTo, payer, transaction: settled.transaction, payloadHash };
+  const { transaction } = settled;
+  const payment: PaymentFacts = { scheme, network, asset, amount, payTo, payer, transaction, payloadHash };
+  return { kind: 'settled', payment, announced: null } as const;
 }

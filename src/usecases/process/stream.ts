@@ -28,6 +28,7 @@ import {
   EventUnreadable,
   type ExpectedRevision,
   type NewEvent,
+  type StreamAppend,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
@@ -188,15 +189,31 @@ const LONGEST_PAUSE_MS = 2000;
  * `WrongExpectedVersion`: a running process never abandons an append of unknown fate. One that shuts down does, and
  * throws `EventLogUnavailable`.
  */
-export async function appendUntilKnown(
+export const appendUntilKnown = (
   deps: JournalDeps,
   stream: string,
   expected: ExpectedRevision,
   events: readonly NewEvent[],
-): Promise<Appended> {
+): Promise<Appended> => untilKnown(deps, events, () => deps.log.append(stream, expected, events));
+
+/** Several appends in one; null: another process was first at one of the streams, and nothing is stored. */
+export const tryAppendTogether = (
+  deps: JournalDeps,
+  appendTogether: NonNullable<EventLog['appendTogether']>,
+  appends: readonly StreamAppend[],
+): Promise<readonly Appended[] | null> => {
+  const events = appends.flatMap((one) => one.events);
+  return orNull(untilKnown(deps, events, () => appendTogether(appends)));
+};
+
+async function untilKnown<T>(
+  deps: JournalDeps,
+  events: readonly NewEvent[],
+  append: () => Promise<T>,
+): Promise<T> {
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
     try {
-      return await deps.log.append(stream, expected, events);
+      return await append();
     } catch (error) {
       if (!(error instanceof EventLogUnavailable) || deps.ending?.aborted) throw error;
       // Logged once per append, however long the event log stays unavailable.

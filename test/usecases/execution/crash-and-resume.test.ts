@@ -36,8 +36,8 @@ async function persist(it: World, patience = 6) {
   return null;
 }
 
-async function dying(death: Death) {
-  const common = shared();
+async function dying(death: Death, { together = false } = {}) {
+  const common = shared({ together });
   const first = world(common);
   death(first);
   await assert.rejects(execute(first), Crash);
@@ -60,41 +60,43 @@ for (const [why, death] of [
   ['before PaymentSettled', at('PaymentSettled', 'before')],
   ['after PaymentSettled', at('PaymentSettled', 'after')],
   ['before JobStarted', at('JobStarted', 'before')],
-] as const) {
-  test(`died ${why}: the same payment executes once, charged once, with a receipt`, async () => {
-    const { later, sent } = await dying(death);
-    const answer = await persist(later);
-    assert.ok(answer?.kind === 'ran');
-    const jobId = answer.execution.job.id;
-    assert.deepEqual(jobsIn(later), [jobId]);
-    assert.equal(sent(), 1);
-    assert.equal(later.payments.ledger.size, 1);
-    assert.equal((await audited(later, jobId)).ok, true);
-    assert.equal((await persist(later))?.kind, 'replayed');
-    assert.equal(sent(), 1);
-  });
-}
+] as const)
+  for (const together of [false, true])
+    test(`died ${why}${together ? ', settlement and start stored together' : ''}: the same payment executes once, charged once, with a receipt`, async () => {
+      // Together with its start, no settlement is stored alone.
+      if (together && why === 'after PaymentSettled') return;
+      const { later, sent } = await dying(death, { together });
+      const answer = await persist(later);
+      assert.ok(answer?.kind === 'ran');
+      const jobId = answer.execution.job.id;
+      assert.deepEqual(jobsIn(later), [jobId]);
+      assert.equal(sent(), 1);
+      assert.equal(later.payments.ledger.size, 1);
+      assert.equal((await audited(later, jobId)).ok, true);
+      assert.equal((await persist(later))?.kind, 'replayed');
+      assert.equal(sent(), 1);
+    });
 
 for (const [why, death, calls] of [
   ['after JobStarted', at('JobStarted', 'after'), 0],
   ['during the call', inSend, 1],
   ['before the closing append', at('ReceiptSigned', 'before'), 1],
-] as const) {
-  test(`died ${why}: never sent again; closed interrupted_unknown with a receipt, then replayed`, async () => {
-    const { later, sent } = await dying(death);
-    assert.equal(await persist(later), null, 'in progress until somebody closes it');
-    const recovery = jobRecovery({ ...later.deps, candidates: async () => jobsIn(later) });
-    await recovery.sweep();
-    later.clock.advance(10 * 60_000);
-    assert.deepEqual(await recovery.sweep(), jobsIn(later));
-    const answer = await persist(later);
-    assert.ok(answer?.kind === 'replayed');
-    assert.equal(answer.execution.job.errorCategory, 'interrupted_unknown');
-    assert.equal(sent(), calls);
-    assert.equal(later.payments.ledger.size, 1);
-    assert.equal((await audited(later, jobsIn(later)[0])).ok, true);
-  });
-}
+] as const)
+  for (const together of [false, true])
+    test(`died ${why}${together ? ', settlement and start stored together' : ''}: never sent again; closed interrupted_unknown with a receipt, then replayed`, async () => {
+      const { later, sent } = await dying(death, { together });
+      assert.equal(await persist(later), null, 'in progress until somebody closes it');
+      const recovery = jobRecovery({ ...later.deps, candidates: async () => jobsIn(later) });
+      await recovery.sweep();
+      later.clock.advance(10 * 60_000);
+      assert.deepEqual(await recovery.sweep(), jobsIn(later));
+      const answer = await persist(later);
+      assert.ok(answer?.kind === 'replayed');
+      assert.equal(answer.execution.job.errorCategory, 'interrupted_unknown');
+      assert.equal(sent(), calls);
+      assert.equal(later.payments.ledger.size, 1);
+      assert.equal((await audited(later, jobsIn(later)[0])).ok, true);
+    });
 
 test('died after the closing append: the stored result is replayed', async () => {
   const { later, sent } = await dying(at('ReceiptSigned', 'after'));

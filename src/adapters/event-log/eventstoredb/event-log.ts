@@ -53,6 +53,7 @@ export function eventStoreDbEventLog({
       if (position !== undefined) return { nextRevision, position: eventStorePosition(position) };
       throw new EventLogUnavailable({ cause: new Error('the stream of the repeated append was deleted') });
     },
+    appendTogether: null,
     readStream,
     readAll,
     subscribeAll: eventStoreSubscriptions(connection, { ...reader, head }, logger),

@@ -8,6 +8,7 @@ import {
   EventDamaged,
   type ExpectedRevision,
   type NewEvent,
+  type StreamAppend,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
 import { nextTurn, unavailable } from './file.ts';
@@ -25,11 +26,17 @@ export function eventRow({ id, type, data, metadata }: NewEvent): EventRow {
   return { id, type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) };
 }
 
-type AppendCall = {
+type StreamRows = {
   readonly stream: string;
   readonly expected: ExpectedRevision;
   readonly events: readonly EventRow[];
 };
+
+/** What is stored whole or not at all. */
+type AppendCall = readonly StreamRows[];
+
+export const streamRows = (appends: readonly StreamAppend[]): AppendCall =>
+  appends.map(({ stream, expected, events }) => ({ stream, expected, events: events.map(eventRow) }));
 
 /** `stored` false: the call is a repeat, its events are stored already. */
 type Stored = { readonly appended: Appended; readonly stored: boolean };
@@ -40,7 +47,7 @@ type StoredEvent = { readonly id: string; readonly revision: number; readonly po
  * repeat if exactly these ids follow it in this order, also with later events behind them; anything else throws
  * `WrongExpectedVersion`.
  */
-function appendRules(db: DatabaseSync, now: () => number): (call: AppendCall) => Stored {
+function appendRules(db: DatabaseSync, now: () => number): (rows: StreamRows) => Stored {
   const lastOf = db.prepare('SELECT revision FROM events WHERE stream = ? ORDER BY revision DESC LIMIT 1');
   const from = db.prepare(
     'SELECT id, revision, position FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT ?',
@@ -54,7 +61,7 @@ function appendRules(db: DatabaseSync, now: () => number): (call: AppendCall) =>
       'INSERT INTO events (position, stream, revision, id, type, created, data, metadata, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
     );
 
-  function store({ stream, events }: AppendCall, last: number): Stored {
+  function store({ stream, events }: StreamRows, last: number): Stored {
     const created = now();
     let revision = last;
     // No other connection can insert between this read and the insert: the write lock is held.
@@ -81,11 +88,11 @@ function appendRules(db: DatabaseSync, now: () => number): (call: AppendCall) =>
     }
   }
 
-  return (call) => {
-    const { stream, expected, events } = call;
+  return (rows) => {
+    const { stream, expected, events } = rows;
     const last = Number(lastOf.get(stream)?.revision ?? -1);
     const first = expected === 'no_stream' ? 0n : expected + 1n;
-    if (first === BigInt(last + 1)) return store(call, last);
+    if (first === BigInt(last + 1)) return store(rows, last);
     const found = first > last ? [] : storedFrom(stream, first, events.length);
     const repeat = repeatOf(found, events, Number(first));
     if (repeat === null) throw new WrongExpectedVersion(stream, expected, last < 0 ? null : BigInt(last));
@@ -125,7 +132,7 @@ const PROBE_BYTES = 65_536;
 type Waiting = {
   readonly call: AppendCall;
   readonly until: number;
-  readonly resolve: (appended: Appended) => void;
+  readonly resolve: (appended: readonly Appended[]) => void;
   readonly reject: (error: Error) => void;
 };
 
@@ -138,13 +145,14 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions) {
   /** Returns false if the file is locked or cannot be written: callers wait for it until their time limit is over. */
   function commitGroup(): boolean {
     let group: readonly Waiting[] = [];
-    let outcomes: readonly (Stored | Error)[] = [];
+    let outcomes: readonly (readonly Stored[] | Error)[] = [];
     let stored = 0;
     try {
       inTransaction(() => {
         group = waiting.splice(0, GROUP_MAX);
         outcomes = group.map(({ call }) => attempt(call, group.length === 1));
-        stored = outcomes.filter((outcome) => !(outcome instanceof Error) && outcome.stored).length;
+        const appends = outcomes.flatMap((outcome) => (outcome instanceof Error ? [] : outcome));
+        stored = appends.filter(({ stored }) => stored).length;
         return stored > 0;
       });
     } catch (cause) {
@@ -162,7 +170,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions) {
     for (const [i, { resolve, reject }] of group.entries()) {
       const outcome = outcomes[i];
       if (outcome instanceof Error) reject(outcome);
-      else if (outcome !== undefined) resolve(outcome.appended);
+      else if (outcome !== undefined) resolve(outcome.map(({ appended }) => appended));
     }
     return true;
   }
@@ -180,7 +188,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions) {
   }
 
   return {
-    append: (call: AppendCall): Promise<Appended> =>
+    append: (call: AppendCall): Promise<readonly Appended[]> =>
       new Promise((resolve, reject) => {
         waiting.push({ call, until: performance.now() + options.lockTimeoutMs, resolve, reject });
         draining ??= drain();
@@ -238,17 +246,20 @@ function transactions(db: DatabaseSync, assertWritable: () => void) {
  * Throws a fault that ended the whole transaction (disk full, I/O error); returns any other error of this call. `alone`: in
  * its group.
  */
-function attempts(db: DatabaseSync, now: () => number): (call: AppendCall, alone: boolean) => Stored | Error {
+function attempts(
+  db: DatabaseSync,
+  now: () => number,
+): (call: AppendCall, alone: boolean) => readonly Stored[] | Error {
   const append = appendRules(db, now);
   const savepoint = db.prepare('SAVEPOINT one');
   const release = db.prepare('RELEASE one');
   const undo = db.prepare('ROLLBACK TO one');
   return (call, alone) => {
     // A single INSERT needs no savepoint, since SQLite undoes a statement that fails; nor does a call alone in its group.
-    const several = call.events.length > 1 && !alone;
+    const several = call.flatMap(({ events }) => events).length > 1 && !alone;
     if (several) savepoint.run();
     try {
-      const stored = append(call);
+      const stored = call.map(append);
       if (several) release.run();
       return stored;
     } catch (error) {

@@ -5,11 +5,17 @@ import type { LogProblem } from '#src/domain/monitoring/health.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { proven } from '#src/lib/proven.ts';
 import { isSqliteBusy, retryWhileBusy } from '#src/lib/sqlite-error.ts';
-import { EventLogUnavailable, type RecordedEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import {
+  type Appended,
+  EventLogUnavailable,
+  type RecordedEvent,
+  type StreamAppend,
+  WrongExpectedVersion,
+} from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { knownDamage } from '../known-damage.ts';
-import { eventRow, groupCommit } from './append.ts';
+import { groupCommit, streamRows } from './append.ts';
 import { nextTurn, openLogFile, unavailable } from './file.ts';
 import { fileDamage, isLogDamage } from './file-damage.ts';
 import { logReader, positionNumber } from './read.ts';
@@ -93,6 +99,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
     if (closing !== null) throw new EventLogUnavailable({ cause: new Error('the event log is closed') });
   }
   function failedBy(cause: unknown): never {
+    if (cause instanceof WrongExpectedVersion) throw cause;
     damage.noteError(cause);
     throw unavailable(structure.noted(cause));
   }
@@ -114,15 +121,18 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
     }
   }
 
+  async function appendTogether(appends: readonly StreamAppend[]): Promise<readonly Appended[]> {
+    const call = streamRows(appends);
+    assertOpen();
+    return commits.append(call).catch(failedBy);
+  }
+
   return {
     async append(stream, expected, events) {
-      const rows = events.map(eventRow);
-      assertOpen();
-      return commits.append({ stream, expected, events: rows }).catch((cause: unknown) => {
-        if (cause instanceof WrongExpectedVersion) throw cause;
-        return failedBy(cause);
-      });
+      const [appended] = await appendTogether([{ stream, expected, events }]);
+      return appended ?? Promise.reject(new Error('an append has a result'));
     },
+    appendTogether,
     readStream: (stream, range = {}) => read(() => watch.lookAfter(() => reader.stream(stream, range))),
     async readAll({ after, max, types }) {
       const events: RecordedEvent[] = [];

@@ -85,6 +85,34 @@ test('sqlite: kill -9 of a writer process, five times: no acknowledged event is 
     assert.deepEqual(follower.events(), stored);
   }));
 
+test('sqlite: kill -9 of a process that appends to two streams together: each pair is whole or absent', () =>
+  withFile(async (log, file) => {
+    const acknowledged: string[] = [];
+    for (const goal of [1, 40, 150]) {
+      const args = [file, `pair${goal}`, '0', '8', 'together'];
+      const { child, lines, printed, ended } = startProgram(WRITER, args);
+      await within(printed(goal), `${goal} acknowledgements`);
+      child.kill('SIGKILL');
+      const { stderr } = await within(ended, 'the killed writer');
+      assert.ok(lines.length >= goal, stderr);
+      acknowledged.push(...lines);
+    }
+    const stored = await log.readAll({ after: null, max: 1_000_000 });
+    const known = new Set(ids(stored));
+    assert.deepEqual(
+      acknowledged.filter((id) => !known.has(id)),
+      [],
+    );
+    assert.equal(stored.length % 2, 0);
+    for (let i = 0; i < stored.length; i += 2) {
+      const [first, second] = stored.slice(i, i + 2);
+      assert.deepEqual(
+        [second?.stream, second?.revision],
+        [first?.stream.replace(/-0$/, '-1'), first?.revision],
+      );
+    }
+  }));
+
 test(
   'sqlite: a full disk: unavailable, nothing stored partly; appends succeed later without a restart',
   // prlimit (util-linux) sets and removes the limit of file sizes: SQLite's writes fail.
