@@ -1,7 +1,7 @@
 // The projector of a service, in every process: projects the event log into this release's generation of read models, and
 // gives readers the handle of its rows once they are validated.
 import { LIMITS } from '#src/domain/limits.ts';
-import { Cancel, succeedsByClock } from '#src/lib/time.ts';
+import { type AbortSignalLike, Cancel, succeedsByClock } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { Barrier } from './event-queue.ts';
 import type { Progress } from './progress.ts';
@@ -41,6 +41,7 @@ export class Projector {
    * handle changes after lost connections, so request it each time.
    */
   async open(): Promise<Db> {
+    this.#sessions.current?.read();
     const schema = await this.#sessions.validated.wait(LIMITS.answerWaitMs.max);
     if (schema === null) throw unavailable(new Error('no generation of the read models is validated'));
     return this.#deps.store.open(schema);
@@ -59,6 +60,7 @@ export class Projector {
 
   /** Whether rows could be read within the last 30 s. true before the first try, and while the store has not failed. */
   readable(): boolean {
+    this.#sessions.current?.read();
     if (this.#sessions.current === null && this.#sessions.between !== 'store_failed') return true;
     const isRecent = this.#deps.clock.monotonic() - this.#sessions.readAt <= READ_MS;
     return isRecent && this.#sessions.validated.value() !== null;
@@ -85,6 +87,11 @@ export class Projector {
   /** Position of the last event whose rows can be read; null: none, or not known yet. */
   position(): string | null {
     return this.#progress.position;
+  }
+
+  /** Resolves when `position()` is no longer `position`, and when `signal` aborts. */
+  movedFrom(position: string | null, signal: AbortSignalLike): Promise<void> {
+    return this.#progress.movedFrom(position, signal);
   }
 
   /** `lagEvents`: null if unknown. `lagMs`: 0 while the rows contain all that the log has delivered. */

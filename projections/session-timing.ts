@@ -34,10 +34,10 @@ const LINGER_MS = { least: 100, most: 500, times: 20 };
  * take a fifth of the thread at most, however many they are.
  */
 const REST = 4;
-/** How often store and log are checked. With events queued, rows that do not move for so long have lost their projector. */
+/** How often store and log are checked while rows are read. With events queued, rows that do not move for so long have lost their projector. */
 const CHECK_MS = 1000;
-/** Of a rebuild, which no reader waits for: the next batch is not folded across a check while one is written. */
-const CHECK_REBUILD_MS = 10_000;
+/** While no one reads; well within the 30 s of `/health`. The first reader has them checked at once. */
+const RESTING_MS = 10_000;
 
 export const lingerAfter = (tookMs: number): number =>
   Math.min(LINGER_MS.most, Math.max(LINGER_MS.least, LINGER_MS.times * tookMs));
@@ -47,12 +47,13 @@ export class SessionTiming {
   /** The rows have come within a batch of the log's head. */
   isNearHead = false;
   readonly #deps: TimingDeps;
-  readonly #checkMs: number;
+  /** Rows were read since the last check. */
+  #isRead = false;
   /** How long the next batch gathers where no reader waits. */
   #lingerMs = lingerAfter(0);
   /** Until then, no batch begins for a reader that waits. */
   #restsUntil = 0;
-  #checkAt: number;
+  #checkedAt: number;
   #followedAt: number;
   /** When another process was seen to have moved the rows. */
   #movedAt: number;
@@ -61,8 +62,7 @@ export class SessionTiming {
   constructor(deps: TimingDeps) {
     this.#deps = deps;
     const now = deps.clock.monotonic();
-    this.#checkMs = deps.progress === null ? CHECK_REBUILD_MS : CHECK_MS;
-    this.#checkAt = now + this.#checkMs;
+    this.#checkedAt = now;
     this.#followedAt = now;
     this.#movedAt = now;
   }
@@ -77,7 +77,7 @@ export class SessionTiming {
   }
 
   isCheckDue(): boolean {
-    return this.#deps.clock.monotonic() >= this.#checkAt;
+    return this.#deps.clock.monotonic() >= this.#checkAt();
   }
 
   /** Waits until something is due, or at a `ring` `isOver`. */
@@ -99,7 +99,15 @@ export class SessionTiming {
   }
 
   checked(): void {
-    this.#checkAt = this.#deps.clock.monotonic() + this.#checkMs;
+    this.#checkedAt = this.#deps.clock.monotonic();
+    this.#isRead = false;
+  }
+
+  /** Somebody reads rows, or asks whether they can be read. */
+  read(): void {
+    if (this.#isRead) return;
+    this.#isRead = true;
+    this.#ring();
   }
 
   /** `moved`: another process has moved the rows. */
@@ -119,7 +127,11 @@ export class SessionTiming {
 
   #dueAt(queue: Queue): number {
     const purgeAt = this.#deps.clock.monotonic() + this.#purgeInMs(queue);
-    return Math.min(this.#checkAt, this.#batchAt(queue), this.#followAt(queue), purgeAt);
+    return Math.min(this.#checkAt(), this.#batchAt(queue), this.#followAt(queue), purgeAt);
+  }
+
+  #checkAt(): number {
+    return this.#checkedAt + (this.#isRead ? CHECK_MS : RESTING_MS);
   }
 
   #batchAt({ oldestArrival, last, failure, barrier, size }: Queue): number {

@@ -17,7 +17,7 @@ export type SessionDeps = TimingDeps &
     readonly onBarrier: (barrier: Barrier) => void;
     /** Called after each batch with its number of events and the position of the last. */
     readonly onBatch: (events: number, position: string) => void;
-    /** Called once a second: no row was missing and every table could be read at `readAt` (monotonic ms). */
+    /** Called after each check: no row was missing and every table could be read at `readAt` (monotonic ms). */
     readonly onCheck: (queue: EventQueue, readAt: number) => void;
   };
 
@@ -67,6 +67,11 @@ export class Session {
   /** Something has changed that a turn may wait for. */
   ring(): void {
     this.#schedule.ring();
+  }
+
+  /** Somebody reads rows, or asks whether they can be read: they are checked each second. */
+  read(): void {
+    this.#schedule.read();
   }
 
   /** Throws `RowsDoubted` if rows were deleted, and ends the session. */

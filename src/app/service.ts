@@ -219,8 +219,8 @@ function startWork(
       // What died with an earlier process is known only once the read models have all of its events, or all before damage.
       if (alone && projector.stoppedAt() === null && !(await projector.reachedHead())) throw unavailable();
       const position = projector.position();
-      // Embedded rows change with their position only: they are not asked again while nothing happens.
-      if (exclusive && position !== null && position === withoutRunning) return [];
+      // Rows change with their position only: they are not asked again while nothing happens.
+      if (position !== null && position === withoutRunning) return [];
       const found = await models.monitoring.recoveryCandidates(CANDIDATES_MAX);
       withoutRunning = found.length === 0 ? position : null;
       return found;
@@ -265,6 +265,7 @@ async function listen(
     await checkpoints.begin(ownHost);
     signing = checkpoints.keep(ownHost, {
       position: () => projector.position(),
+      movedFrom: (position, signal) => projector.movedFrom(position, signal),
       role: () => projector.role(),
       reachedHead: () => projector.reachedHead(),
       checkpointsElsewhere: () => projector.checkpointsElsewhere(),

@@ -229,3 +229,38 @@ test('work that is one thing is repeated after its pause also where it failed, a
     [['warn', 'it failed']],
   );
 });
+
+test('pauses from 5 s on end in the same moments, whenever they begin; shorter ones last as long as they are', async () => {
+  const clock = manualClock();
+  const stopping = new Cancel();
+  const seen: string[] = [];
+  const running: Promise<void>[] = [];
+  const work = (name: string, pauseMs: number) => {
+    const run = async () => void seen.push(`${name} ${clock.monotonic()}`);
+    const { message } = FAILED;
+    const deps = { clock, logger: collectingLogger(), stopping };
+    running.push(repeated(deps, { pauseMs, run, failed: { message } }).run());
+  };
+  work('keys', 5000);
+  await quiet();
+  clock.advance(4700);
+  work('recovery', 5000);
+  work('short', 4000);
+  while (clock.monotonic() < 15_000) {
+    await quiet();
+    clock.advanceToNext();
+  }
+  await quiet();
+  stopping.abort();
+  await Promise.all(running);
+  assert.deepEqual(seen, [
+    'keys 0',
+    ...['recovery 4700', 'short 4700'],
+    'keys 5000',
+    'short 8700',
+    // A pause is never a short moment: what began at 4,700 rests beyond 5,000.
+    ...['recovery 10000', 'keys 10000'],
+    'short 12700',
+    ...['recovery 15000', 'keys 15000'],
+  ]);
+});
