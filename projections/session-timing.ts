@@ -2,6 +2,7 @@
 import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventQueue } from './event-queue.ts';
+import type { GenerationStore } from './generations.ts';
 import type { Progress } from './progress.ts';
 import type { Purge } from './purge.ts';
 
@@ -17,6 +18,7 @@ export type TimingDeps = {
   /** null, as `purge`: of a rebuild. */
   readonly progress: Pick<Progress, 'isAwaited'> | null;
   readonly purge: Purge | null;
+  readonly store: Pick<GenerationStore, 'disposable'>;
 };
 
 type Queue = Pick<EventQueue, 'size' | 'oldestArrival' | 'last' | 'failure' | 'barrier'>;
@@ -30,11 +32,19 @@ type Step = 'check' | 'purge' | 'batch' | 'follow';
  */
 const LINGER_MS = { least: 100, most: 500, times: 20 };
 /**
+ * Of an embedded store, which no other process reads, while no one has read rows for a second: until so many events
+ * are there, or for so long. At a low rate a batch for each call is a fifth of what the call costs.
+ */
+const GATHERED = { events: 64, ms: 1500 };
+/**
  * After a batch, readers that wait get the next one when so many times its length has passed: reads of what does not exist
  * take a fifth of the thread at most, however many they are.
  */
 const REST = 4;
-/** How often store and log are checked while rows are read. With events queued, rows that do not move for so long have lost their projector. */
+/**
+ * How often store and log are checked while rows are read. With events queued, rows that do not move for so long have lost
+ * their projector.
+ */
 const CHECK_MS = 1000;
 /** While no one reads; well within the 30 s of `/health`. The first reader has them checked at once. */
 const RESTING_MS = 10_000;
@@ -47,8 +57,7 @@ export class SessionTiming {
   /** The rows have come within a batch of the log's head. */
   isNearHead = false;
   readonly #deps: TimingDeps;
-  /** Rows were read since the last check. */
-  #isRead = false;
+  #readAt = Number.NEGATIVE_INFINITY;
   /** How long the next batch gathers where no reader waits. */
   #lingerMs = lingerAfter(0);
   /** Until then, no batch begins for a reader that waits. */
@@ -100,14 +109,13 @@ export class SessionTiming {
 
   checked(): void {
     this.#checkedAt = this.#deps.clock.monotonic();
-    this.#isRead = false;
   }
 
   /** Somebody reads rows, or asks whether they can be read. */
   read(): void {
-    if (this.#isRead) return;
-    this.#isRead = true;
-    this.#ring();
+    const isFirst = this.#readAt <= this.#checkedAt || !this.#isRead();
+    this.#readAt = this.#deps.clock.monotonic();
+    if (isFirst) this.#ring();
   }
 
   /** `moved`: another process has moved the rows. */
@@ -131,14 +139,19 @@ export class SessionTiming {
   }
 
   #checkAt(): number {
-    return this.#checkedAt + (this.#isRead ? CHECK_MS : RESTING_MS);
+    return this.#checkedAt + (this.#readAt > this.#checkedAt ? CHECK_MS : RESTING_MS);
+  }
+
+  #isRead(): boolean {
+    return this.#deps.clock.monotonic() - this.#readAt < CHECK_MS;
   }
 
   #batchAt({ oldestArrival, last, failure, barrier, size }: Queue): number {
     if (oldestArrival === null || last === null) return Number.POSITIVE_INFINITY;
-    const { batchSize, progress, until } = this.#deps;
+    const { batchSize, progress, until, store } = this.#deps;
     if (failure !== null || barrier !== null || last === until) return 0;
-    const gathered = size >= batchSize ? 0 : oldestArrival + this.#lingerMs;
+    const gathers = store.disposable && !this.#isRead() && size < GATHERED.events;
+    const gathered = size >= batchSize ? 0 : oldestArrival + (gathers ? GATHERED.ms : this.#lingerMs);
     const at = this.role === 'projects' ? gathered : Math.max(oldestArrival, this.#movedAt) + CHECK_MS;
     return progress?.isAwaited(last) ? Math.min(at, this.#restsUntil) : at;
   }

@@ -125,6 +125,20 @@ test('session: without a reader, events gather; a full batch does not wait', asy
   assert.deepEqual(full.slice(0, 4), [500, 500, 500, 500]);
 });
 
+test('session: few events of an embedded store gather for 1.5 s, as long as no one reads rows or waits for them', async () => {
+  const calls = { isAwaited: () => false, tookMs: 4, append: { events: 5, everyMs: 200 } };
+  assert.deepEqual(await batchesWithin(3_600, calls), [40, 40]);
+  const shared = await batchesWithin(1_000, { ...calls, embedded: false });
+  assert.ok(shared.length >= 4, `${shared}`);
+  const read = await batchesWithin(3_600, { ...calls, readEveryMs: 100 });
+  assert.ok(read.length >= 12, `${read}`);
+  const waited = await batchesWithin(1_001, { ...calls, isAwaited: () => true });
+  assert.ok(waited.length >= 5, `${waited}`);
+  const busy = { ...calls, append: { events: 5, everyMs: 20 } };
+  const [first = 0] = await batchesWithin(1_000, busy);
+  assert.ok(first >= 64 && first < 128, `${first}`);
+});
+
 test('session: a reader that waits gets a batch at once, and all events of one append in it', async () => {
   const one = { events: 4, everyMs: 60 };
   // The reader has read the log's head.
