@@ -173,19 +173,18 @@ export class Worker<T> {
   async #rest(ms: number): Promise<void> {
     const { clock, stopping } = this.#deps;
     const either = stopping === undefined ? null : anyOf(stopping, this.#bell);
-    await clock.sleep(sharedRest(ms, clock.monotonic()), either?.signal ?? this.#bell);
+    await clock.sleep(ms, either?.signal ?? this.#bell);
     either?.release();
     this.#bell = new Cancel();
   }
 }
 
-/** Pauses from here on end at multiples of their length, so that several end in one wake of the process. */
-const SHARED_FROM_MS = 5000;
-
-/** How long a pause of `ms` that begins `now` (monotonic ms) lasts: 1.1 times as long at most, and a tenth at least. */
-function sharedRest(ms: number, now: number): number {
-  if (ms < SHARED_FROM_MS) return ms;
-  const left = ms - (now % ms);
+/**
+ * How long a pause of `ms` lasts that begins now and ends at a multiple of its length, so that several end in one wake of the
+ * process: 1.1 times as long at most, a tenth at least.
+ */
+export function sharedPause(ms: number, clock: Pick<Clock, 'monotonic'>): number {
+  const left = ms - (clock.monotonic() % ms);
   return left < ms / 10 ? left + ms : left;
 }
 

@@ -153,7 +153,7 @@ export async function openCheckpoints(deps: CheckpointDeps) {
         const { log, settled } = state();
         // While the rows stand still, nothing wakes the process.
         if (log !== null && stopping !== null) await rows.movedFrom(settled, stopping);
-        await lookIfDue(host, rows, stopping === null);
+        if (stopping?.aborted !== true) await lookIfDue(host, rows, stopping === null);
       }),
   };
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
 import { Cancel } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { type Look, repeated, type Work, Worker } from '#src/usecases/process/worker.ts';
+import { type Look, repeated, sharedPause, type Work, Worker } from '#src/usecases/process/worker.ts';
 import { collectingLogger, manualClock, quiet } from '#test/support/fakes.ts';
 
 const FAILED = { message: 'an item could not be looked at', fields: (item: string) => ({ item }) };
@@ -230,37 +230,24 @@ test('work that is one thing is repeated after its pause also where it failed, a
   );
 });
 
-test('pauses from 5 s on end in the same moments, whenever they begin; shorter ones last as long as they are', async () => {
+test('pauses that are shared end in the same moments, whenever they begin', async () => {
   const clock = manualClock();
   const stopping = new Cancel();
   const seen: string[] = [];
-  const running: Promise<void>[] = [];
-  const work = (name: string, pauseMs: number) => {
-    const run = async () => void seen.push(`${name} ${clock.monotonic()}`);
-    const { message } = FAILED;
+  const work = (name: string) => {
     const deps = { clock, logger: collectingLogger(), stopping };
-    running.push(repeated(deps, { pauseMs, run, failed: { message } }).run());
+    const pauseMs = () => sharedPause(5000, clock);
+    const run = async () => void seen.push(`${name} ${clock.monotonic()}`);
+    return repeated(deps, { pauseMs, run, failed: { message: FAILED.message } }).run();
   };
-  work('keys', 5000);
+  const keys = work('keys');
   await quiet();
   clock.advance(4700);
-  work('recovery', 5000);
-  work('short', 4000);
-  while (clock.monotonic() < 15_000) {
-    await quiet();
-    clock.advanceToNext();
-  }
-  await quiet();
+  const recovery = work('recovery');
+  for (await quiet(); clock.monotonic() < 15_000; await quiet()) clock.advanceToNext();
   stopping.abort();
-  await Promise.all(running);
-  assert.deepEqual(seen, [
-    'keys 0',
-    ...['recovery 4700', 'short 4700'],
-    'keys 5000',
-    'short 8700',
-    // A pause is never a short moment: what began at 4,700 rests beyond 5,000.
-    ...['recovery 10000', 'keys 10000'],
-    'short 12700',
-    ...['recovery 15000', 'keys 15000'],
-  ]);
+  await Promise.all([keys, recovery]);
+  // A pause is no short moment: what begins at 4,700 rests beyond 5,000.
+  const together = (at: number) => [`recovery ${at}`, `keys ${at}`];
+  assert.deepEqual(seen, ['keys 0', 'recovery 4700', 'keys 5000', ...together(10_000), ...together(15_000)]);
 });
