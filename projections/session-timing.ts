@@ -42,11 +42,11 @@ const GATHERED = { events: 64, ms: 1500 };
  */
 const REST = 4;
 /**
- * How often store and log are checked while rows are read. With events queued, rows that do not move for so long have lost
+ * How often store and log are checked while rows are read or written. With events queued, rows that do not move for so long have lost
  * their projector.
  */
 const CHECK_MS = 1000;
-/** While no one reads; well within the 30 s of `/health`. The first reader has them checked at once. */
+/** While no one reads or writes; well within the 30 s of `/health`. The first reader has them checked at once. */
 const RESTING_MS = 10_000;
 
 export const lingerAfter = (tookMs: number): number =>
@@ -58,6 +58,8 @@ export class SessionTiming {
   isNearHead = false;
   readonly #deps: TimingDeps;
   #readAt = Number.NEGATIVE_INFINITY;
+  /** When rows were read or written here last. */
+  #usedAt = Number.NEGATIVE_INFINITY;
   /** How long the next batch gathers where no reader waits. */
   #lingerMs = lingerAfter(0);
   /** Until then, no batch begins for a reader that waits. */
@@ -113,8 +115,9 @@ export class SessionTiming {
 
   /** Somebody reads rows, or asks whether they can be read. */
   read(): void {
-    const isFirst = this.#readAt <= this.#checkedAt || !this.#isRead();
+    const isFirst = this.#usedAt <= this.#checkedAt || !this.#isRead();
     this.#readAt = this.#deps.clock.monotonic();
+    this.#usedAt = this.#readAt;
     if (isFirst) this.#ring();
   }
 
@@ -129,6 +132,7 @@ export class SessionTiming {
   /** This process has written a batch, `now`. */
   wrote(now: number, tookMs: number): void {
     this.role = 'projects';
+    this.#usedAt = now;
     this.#lingerMs = lingerAfter(tookMs);
     this.#restsUntil = now + REST * tookMs;
   }
@@ -139,7 +143,7 @@ export class SessionTiming {
   }
 
   #checkAt(): number {
-    return this.#checkedAt + (this.#readAt > this.#checkedAt ? CHECK_MS : RESTING_MS);
+    return this.#checkedAt + (this.#usedAt > this.#checkedAt ? CHECK_MS : RESTING_MS);
   }
 
   #isRead(): boolean {
@@ -150,7 +154,7 @@ export class SessionTiming {
     if (oldestArrival === null || last === null) return Number.POSITIVE_INFINITY;
     const { batchSize, progress, until, store } = this.#deps;
     if (failure !== null || barrier !== null || last === until) return 0;
-    const gathers = store.disposable && !this.#isRead() && size < GATHERED.events;
+    const gathers = store.disposable && this.isNearHead && !this.#isRead() && size < GATHERED.events;
     const gathered = size >= batchSize ? 0 : oldestArrival + (gathers ? GATHERED.ms : this.#lingerMs);
     const at = this.role === 'projects' ? gathered : Math.max(oldestArrival, this.#movedAt) + CHECK_MS;
     return progress?.isAwaited(last) ? Math.min(at, this.#restsUntil) : at;

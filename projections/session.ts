@@ -34,6 +34,8 @@ export class Session {
   #isDoubted = false;
   #isEnded = false;
   #isStopped = false;
+  /** Somebody reads rows, or asks whether they can be read. */
+  readonly read = () => this.#schedule.read();
   readonly #isOver = () => this.#isEnded || this.#mustEnd();
 
   constructor(rows: OpenRows, deps: SessionDeps) {
@@ -67,11 +69,6 @@ export class Session {
   /** Something has changed that a turn may wait for. */
   ring(): void {
     this.#schedule.ring();
-  }
-
-  /** Somebody reads rows, or asks whether they can be read: they are checked each second. */
-  read(): void {
-    this.#schedule.read();
   }
 
   /** Throws `RowsDoubted` if rows were deleted, and ends the session. */

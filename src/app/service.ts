@@ -265,7 +265,7 @@ async function listen(
     await checkpoints.begin(ownHost);
     signing = checkpoints.keep(ownHost, {
       position: () => projector.position(),
-      movedFrom: (position, signal) => projector.movedFrom(position, signal),
+      movedFrom: (position, signal) => projector.progress.movedFrom(position, signal),
       role: () => projector.role(),
       reachedHead: () => projector.reachedHead(),
       checkpointsElsewhere: () => projector.checkpointsElsewhere(),
