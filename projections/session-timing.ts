@@ -58,8 +58,7 @@ export class SessionTiming {
   isNearHead = false;
   readonly #deps: TimingDeps;
   #readAt = Number.NEGATIVE_INFINITY;
-  /** When rows were read or written here last. */
-  #usedAt = Number.NEGATIVE_INFINITY;
+  #usedAt = Number.NEGATIVE_INFINITY; // read or written here
   /** How long the next batch gathers where no reader waits. */
   #lingerMs = lingerAfter(0);
   /** Until then, no batch begins for a reader that waits. */
