@@ -1,7 +1,7 @@
 // Where the rows of this process are in the event log: the readers that wait for a later position, and whether the rows have
 // caught up with the head that the log had at first; until then counts and lists cover a part of the log only.
 import { type Latch, latch } from '#src/lib/latch.ts';
-import { Cancel } from '#src/lib/time.ts';
+import { type AbortSignalLike, Cancel, unlessAborted } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 
@@ -24,6 +24,7 @@ export class Progress {
   readonly #caughtUp: Latch<true>;
   readonly #readers = new Set<Reader>();
   #position: string | null = null;
+  #moved = Promise.withResolvers<void>();
   #replay: Replay | null = null;
   #ended = false;
 
@@ -85,6 +86,11 @@ export class Progress {
     });
   }
 
+  /** Resolves when the rows are no longer at `position`, and when `signal` aborts. */
+  async movedFrom(position: string | null, signal: AbortSignalLike): Promise<void> {
+    while (this.#position === position && !signal.aborted) await unlessAborted(this.#moved.promise, signal);
+  }
+
   /** Whether the rows have caught up; waits for it up to `timeoutMs`. Never throws. */
   async ready(timeoutMs: number): Promise<boolean> {
     return (await this.#caughtUp.wait(timeoutMs)) !== null;
@@ -108,6 +114,8 @@ export class Progress {
 
   #arrive(position: string | null): void {
     this.#position = position;
+    this.#moved.resolve();
+    this.#moved = Promise.withResolvers();
     for (const reader of this.#readers) if (!isBefore(position, reader.position)) reader.answer(true);
     if (this.#replay !== null && isBefore(position, this.#replay.to)) return;
     this.#replay?.ended();

@@ -25,13 +25,13 @@ const READ_MS = 30_000;
 export class Projector {
   readonly #deps: ProjectorDeps;
   readonly #sessions: Sessions;
-  readonly #progress: Progress;
+  readonly progress: Progress;
   readonly #running: Promise<void>;
 
   constructor(deps: ProjectorDeps, options: ProjectorOptions = {}) {
     this.#deps = deps;
     this.#sessions = new Sessions(deps, options);
-    this.#progress = this.#sessions.progress;
+    this.progress = this.#sessions.progress;
     this.#running = this.#sessions.run(options.after);
   }
 
@@ -41,6 +41,7 @@ export class Projector {
    * handle changes after lost connections, so request it each time.
    */
   async open(): Promise<Db> {
+    this.#sessions.current?.read();
     const schema = await this.#sessions.validated.wait(LIMITS.answerWaitMs.max);
     if (schema === null)
       throw readModelsUnavailable(new Error('no generation of the read models is validated'));
@@ -48,7 +49,7 @@ export class Projector {
   }
 
   get state(): ProjectorState {
-    if (this.#progress.isTakenBack && this.#sessions.between !== 'store_failed') return 'rebuilding';
+    if (this.progress.isTakenBack && this.#sessions.between !== 'store_failed') return 'rebuilding';
     if (this.stoppedAt() !== null) return 'stopped_before';
     return this.#sessions.current?.role ?? this.#sessions.between;
   }
@@ -60,6 +61,7 @@ export class Projector {
 
   /** Whether rows could be read within the last 30 s. true before the first try, and while the store has not failed. */
   readable(): boolean {
+    this.#sessions.current?.read();
     if (this.#sessions.current === null && this.#sessions.between !== 'store_failed') return true;
     const isRecent = this.#deps.clock.monotonic() - this.#sessions.readAt <= READ_MS;
     return isRecent && this.#sessions.validated.value() !== null;
@@ -70,10 +72,7 @@ export class Projector {
     return this.#sessions.generation.isOpening;
   }
 
-  /**
-   * `checkpointsElsewhere` as soon as rows were compared with the log, which is before they are counted and `open` returns
-   * them; null: not within 1 s.
-   */
+  /** `checkpointsElsewhere` as soon as rows were compared with the log, before they are counted; null: not within 1 s. */
   compared(): Promise<readonly string[] | null> {
     return this.#sessions.compared.wait(LIMITS.answerWaitMs.max);
   }
@@ -85,26 +84,26 @@ export class Projector {
 
   /** Position of the last event whose rows can be read; null: none, or not known yet. */
   position(): string | null {
-    return this.#progress.position;
+    return this.progress.position;
   }
 
   /** `lagEvents`: null if unknown. `lagMs`: 0 while the rows contain all that the log has delivered. */
   lag(): { readonly lagEvents: number | null; readonly lagMs: number } {
     const now = this.#deps.clock.monotonic();
     const queue = this.#sessions.current?.queue;
-    if (!queue?.isComplete) return { lagEvents: null, lagMs: Math.round(now - this.#progress.caughtUpAt) };
-    const lagMs = Math.round(now - (queue.oldestArrival ?? now));
-    return { lagEvents: queue.isFull ? null : queue.size, lagMs };
+    if (!queue?.isComplete) return { lagEvents: null, lagMs: Math.round(now - this.progress.caughtUpAt) };
+    const lagEvents = queue.isFull ? null : queue.size;
+    return { lagEvents, lagMs: Math.round(now - (queue.oldestArrival ?? now)) };
   }
 
   /** true as soon as rows up to `position` can be read; false after `timeoutMs`, or at the end. Never throws. */
   caughtUp(position: string, timeoutMs: number): Promise<boolean> {
-    return this.#progress.reached(position, timeoutMs);
+    return this.progress.reached(position, timeoutMs);
   }
 
   /** Whether the rows contain the log's head as it was when they were opened; waits for it up to 1 s. Never throws. */
   ready(): Promise<boolean> {
-    return this.#progress.ready(LIMITS.answerWaitMs.max);
+    return this.progress.ready(LIMITS.answerWaitMs.max);
   }
 
   /**
@@ -139,6 +138,6 @@ export class Projector {
     const ended = new Cancel();
     await Promise.race([this.#running, this.#deps.clock.sleep(STOP_MS, ended)]);
     ended.abort();
-    this.#progress.end();
+    this.progress.end();
   }
 }

@@ -2,6 +2,7 @@
 import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventQueue } from './event-queue.ts';
+import type { GenerationStore } from './generations.ts';
 import type { Progress } from './progress.ts';
 import type { Purge } from './purge.ts';
 
@@ -17,6 +18,7 @@ export type TimingDeps = {
   /** null, as `purge`: of a rebuild. */
   readonly progress: Pick<Progress, 'isAwaited'> | null;
   readonly purge: Purge | null;
+  readonly store: Pick<GenerationStore, 'disposable'>;
 };
 
 type Queue = Pick<EventQueue, 'size' | 'oldestArrival' | 'last' | 'failure' | 'barrier'>;
@@ -30,14 +32,22 @@ type Step = 'check' | 'purge' | 'batch' | 'follow';
  */
 const LINGER_MS = { least: 100, most: 500, times: 20 };
 /**
+ * Of an embedded store, which no other process reads, while no one has read rows for a second: until so many events
+ * are there, or for so long. At a low rate a batch for each call is a fifth of what the call costs.
+ */
+const GATHERED = { events: 64, ms: 1500 };
+/**
  * After a batch, readers that wait get the next one when so many times its length has passed: reads of what does not exist
  * take a fifth of the thread at most, however many they are.
  */
 const REST = 4;
-/** How often store and log are checked. With events queued, rows that do not move for so long have lost their projector. */
+/**
+ * How often store and log are checked while rows are read or written. With events queued, rows that do not move for so long have lost
+ * their projector.
+ */
 const CHECK_MS = 1000;
-/** Of a rebuild, which no reader waits for: the next batch is not folded across a check while one is written. */
-const CHECK_REBUILD_MS = 10_000;
+/** While no one reads or writes; well within the 30 s of `/health`. The first reader has them checked at once. */
+const RESTING_MS = 10_000;
 
 export const lingerAfter = (tookMs: number): number =>
   Math.min(LINGER_MS.most, Math.max(LINGER_MS.least, LINGER_MS.times * tookMs));
@@ -47,12 +57,13 @@ export class SessionTiming {
   /** The rows have come within a batch of the log's head. */
   isNearHead = false;
   readonly #deps: TimingDeps;
-  readonly #checkMs: number;
+  #readAt = Number.NEGATIVE_INFINITY;
+  #usedAt = Number.NEGATIVE_INFINITY; // read or written here
   /** How long the next batch gathers where no reader waits. */
   #lingerMs = lingerAfter(0);
   /** Until then, no batch begins for a reader that waits. */
   #restsUntil = 0;
-  #checkAt: number;
+  #checkedAt: number;
   #followedAt: number;
   /** When another process was seen to have moved the rows. */
   #movedAt: number;
@@ -61,8 +72,7 @@ export class SessionTiming {
   constructor(deps: TimingDeps) {
     this.#deps = deps;
     const now = deps.clock.monotonic();
-    this.#checkMs = deps.progress === null ? CHECK_REBUILD_MS : CHECK_MS;
-    this.#checkAt = now + this.#checkMs;
+    this.#checkedAt = now;
     this.#followedAt = now;
     this.#movedAt = now;
   }
@@ -77,7 +87,7 @@ export class SessionTiming {
   }
 
   isCheckDue(): boolean {
-    return this.#deps.clock.monotonic() >= this.#checkAt;
+    return this.#deps.clock.monotonic() >= this.#checkAt();
   }
 
   /** Waits until something is due, or at a `ring` `isOver`. */
@@ -99,7 +109,15 @@ export class SessionTiming {
   }
 
   checked(): void {
-    this.#checkAt = this.#deps.clock.monotonic() + this.#checkMs;
+    this.#checkedAt = this.#deps.clock.monotonic();
+  }
+
+  /** Somebody reads rows, or asks whether they can be read. */
+  read(): void {
+    const isFirst = this.#usedAt <= this.#checkedAt || !this.#isRead();
+    this.#readAt = this.#deps.clock.monotonic();
+    this.#usedAt = this.#readAt;
+    if (isFirst) this.#ring();
   }
 
   /** `moved`: another process has moved the rows. */
@@ -113,20 +131,30 @@ export class SessionTiming {
   /** This process has written a batch, `now`. */
   wrote(now: number, tookMs: number): void {
     this.role = 'projects';
+    this.#usedAt = now;
     this.#lingerMs = lingerAfter(tookMs);
     this.#restsUntil = now + REST * tookMs;
   }
 
   #dueAt(queue: Queue): number {
     const purgeAt = this.#deps.clock.monotonic() + this.#purgeInMs(queue);
-    return Math.min(this.#checkAt, this.#batchAt(queue), this.#followAt(queue), purgeAt);
+    return Math.min(this.#checkAt(), this.#batchAt(queue), this.#followAt(queue), purgeAt);
+  }
+
+  #checkAt(): number {
+    return this.#checkedAt + (this.#usedAt > this.#checkedAt ? CHECK_MS : RESTING_MS);
+  }
+
+  #isRead(): boolean {
+    return this.#deps.clock.monotonic() - this.#readAt < CHECK_MS;
   }
 
   #batchAt({ oldestArrival, last, failure, barrier, size }: Queue): number {
     if (oldestArrival === null || last === null) return Number.POSITIVE_INFINITY;
-    const { batchSize, progress, until } = this.#deps;
+    const { batchSize, progress, until, store } = this.#deps;
     if (failure !== null || barrier !== null || last === until) return 0;
-    const gathered = size >= batchSize ? 0 : oldestArrival + this.#lingerMs;
+    const gathers = store.disposable && this.isNearHead && !this.#isRead() && size < GATHERED.events;
+    const gathered = size >= batchSize ? 0 : oldestArrival + (gathers ? GATHERED.ms : this.#lingerMs);
     const at = this.role === 'projects' ? gathered : Math.max(oldestArrival, this.#movedAt) + CHECK_MS;
     return progress?.isAwaited(last) ? Math.min(at, this.#restsUntil) : at;
   }

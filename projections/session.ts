@@ -17,7 +17,7 @@ export type SessionDeps = TimingDeps &
     readonly onBarrier: (barrier: Barrier) => void;
     /** Called after each batch with its number of events and the position of the last. */
     readonly onBatch: (events: number, position: string) => void;
-    /** Called once a second: no row was missing and every table could be read at `readAt` (monotonic ms). */
+    /** Called after each check: no row was missing and every table could be read at `readAt` (monotonic ms). */
     readonly onCheck: (queue: EventQueue, readAt: number) => void;
   };
 
@@ -34,6 +34,8 @@ export class Session {
   #isDoubted = false;
   #isEnded = false;
   #isStopped = false;
+  /** Somebody reads rows, or asks whether they can be read. */
+  readonly read = () => this.#schedule.read();
   readonly #isOver = () => this.#isEnded || this.#mustEnd();
 
   constructor(rows: OpenRows, deps: SessionDeps) {

@@ -220,8 +220,8 @@ function startWork(
       if (alone && projector.stoppedAt() === null && !(await projector.reachedHead()))
         throw readModelsUnavailable();
       const position = projector.position();
-      // Embedded rows change with their position only: they are not asked again while nothing happens.
-      if (exclusive && position !== null && position === withoutRunning) return [];
+      // Rows change with their position only: they are not asked again while nothing happens.
+      if (position !== null && position === withoutRunning) return [];
       const found = await models.monitoring.recoveryCandidates(CANDIDATES_MAX);
       withoutRunning = found.length === 0 ? position : null;
       return found;
@@ -266,6 +266,7 @@ async function listen(
     await checkpoints.begin(ownHost);
     signing = checkpoints.keep(ownHost, {
       position: () => projector.position(),
+      movedFrom: (position, signal) => projector.progress.movedFrom(position, signal),
       role: () => projector.role(),
       reachedHead: () => projector.reachedHead(),
       checkpointsElsewhere: () => projector.checkpointsElsewhere(),

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Progress } from '#projections/progress.ts';
-import { collectingLogger } from '#test/support/fakes.ts';
+import { Cancel } from '#src/lib/time.ts';
+import { collectingLogger, quiet } from '#test/support/fakes.ts';
 
 function given() {
   const lines: (readonly [message: string, fields: unknown])[] = [];
@@ -98,4 +99,26 @@ test('catch up: a long replay is logged at its beginning, every five seconds and
   ]);
   progress.moved('99999', 5000);
   assert.equal(lines.length, 4, 'what is projected live is no replay');
+});
+
+test('position: who waits until the rows move hears of each move, of none before, and of the end', async () => {
+  const { progress, time } = given();
+  const heard: (string | null)[] = [];
+  const stopping = new Cancel();
+  const waits = async (from: string | null) => {
+    await progress.movedFrom(from, stopping);
+    heard.push(progress.position);
+  };
+  progress.begin('3', '3');
+  await waits('2');
+  const moved = waits('3');
+  progress.moved('3', 0);
+  await quiet();
+  assert.deepEqual(heard, ['3']);
+  progress.moved('4', 1);
+  await moved;
+  const ended = waits('4');
+  stopping.abort();
+  await ended;
+  assert.deepEqual([heard, time.ms], [['3', '4', '4'], 0]);
 });

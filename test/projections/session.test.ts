@@ -29,12 +29,18 @@ type Given = {
   readonly append: { readonly events: number; readonly everyMs: number };
   /** Only this process can change the rows. */
   readonly embedded?: boolean;
+  /** How often somebody reads rows. */
+  readonly readEveryMs?: number;
 };
 
-/** What is done within `ms`: sizes of the batches that are written, and how often all tables are read. */
-async function doneWithin(ms: number, { isAwaited, tookMs, append, embedded = true }: Given) {
+/** What is done within `ms`: sizes of the batches that are written, how often all tables are read, questions to store and log. */
+async function doneWithin(
+  ms: number,
+  { isAwaited, tookMs, append, embedded = true, readEveryMs = 0 }: Given,
+) {
   const clock = manualClock();
   const pass = async (untilMs: number) => {
+    void clock.sleep(untilMs - clock.monotonic());
     for (await quiet(); clock.monotonic() < untilMs; await quiet()) clock.advanceToNext();
   };
   const batches: number[] = [];
@@ -47,7 +53,9 @@ async function doneWithin(ms: number, { isAwaited, tookMs, append, embedded = tr
   }
   const head = { ...HEAD };
   let tableReads = 0;
+  let queries = 0;
   const execute = async (statement: { readonly queryChunks: readonly unknown[] }) => {
+    queries++;
     const text = JSON.stringify(statement.queryChunks);
     if (text.includes('exists (select')) tableReads++;
     if (!text.includes('project_batch')) return [head];
@@ -70,7 +78,10 @@ async function doneWithin(ms: number, { isAwaited, tookMs, append, embedded = tr
         readAll: async () => [],
         head: async () => null,
         // The rows are always of this history.
-        readStream: async (_, { from = 0n } = {}) => [event(Number(from))],
+        async readStream(_, { from = 0n } = {}) {
+          queries++;
+          return [event(Number(from))];
+        },
       },
       clock,
       store,
@@ -87,10 +98,14 @@ async function doneWithin(ms: number, { isAwaited, tookMs, append, embedded = tr
     },
   );
   const running = session.run();
+  for (let read = readEveryMs; readEveryMs > 0 && read < ms; read += readEveryMs) {
+    await pass(read);
+    session.read();
+  }
   await pass(ms);
   session.end();
   await letPass(clock, running);
-  return { batches, tableReads };
+  return { batches, tableReads, queries };
 }
 
 const batchesWithin = async (ms: number, given: Given) => (await doneWithin(ms, given)).batches;
@@ -110,6 +125,21 @@ test('session: without a reader, events gather; a full batch does not wait', asy
   assert.deepEqual(full.slice(0, 4), [500, 500, 500, 500]);
 });
 
+test('session: few events of an embedded store gather for 1.5 s, as long as no one reads rows or waits for them', async () => {
+  const calls = { isAwaited: () => false, tookMs: 4, append: { events: 5, everyMs: 200 } };
+  // The first batch shows that the rows have come near the log's head.
+  assert.deepEqual(await batchesWithin(3_600, calls), [5, 40, 40]);
+  const shared = await batchesWithin(1_000, { ...calls, embedded: false });
+  assert.ok(shared.length >= 4, `${shared}`);
+  const read = await batchesWithin(3_600, { ...calls, readEveryMs: 100 });
+  assert.ok(read.length >= 12, `${read}`);
+  const waited = await batchesWithin(1_001, { ...calls, isAwaited: () => true });
+  assert.ok(waited.length >= 5, `${waited}`);
+  const busy = { ...calls, append: { events: 5, everyMs: 20 } };
+  const [, next = 0] = await batchesWithin(1_000, busy);
+  assert.ok(next >= 64 && next < 128, `${next}`);
+});
+
 test('session: a reader that waits gets a batch at once, and all events of one append in it', async () => {
   const one = { events: 4, everyMs: 60 };
   // The reader has read the log's head.
@@ -123,9 +153,20 @@ test('session: readers that wait get a batch after four times the length of the 
   assert.ok(batches.length >= 40 && batches.length <= 51, `${batches.length} batches of 4 ms`);
 });
 
-test('session: all tables are read once a second, those of an embedded store every 10 seconds', async () => {
-  const given = { isAwaited: () => false, tookMs: 4, append: { events: 1, everyMs: 60_000 } };
-  const shared = await doneWithin(19_500, { ...given, embedded: false });
-  const embedded = await doneWithin(19_500, given);
-  assert.deepEqual([shared.tableReads, embedded.tableReads], [20, 2]);
+const QUIET = { isAwaited: () => false, tookMs: 4, append: { events: 1, everyMs: 3_600_000 } };
+
+test('session: while rows are read, all tables are once a second, those of an embedded store every 10 seconds', async () => {
+  const shared = await doneWithin(19_500, { ...QUIET, readEveryMs: 100, embedded: false });
+  const embedded = await doneWithin(19_500, { ...QUIET, readEveryMs: 100 });
+  assert.deepEqual([shared.tableReads, embedded.tableReads], [19, 2]);
+});
+
+test('session: while nothing happens and no one reads, store and log are asked every 10 seconds, and for the first reader at once', async () => {
+  for (const embedded of [true, false]) {
+    const unread = await doneWithin(605_000, { ...QUIET, embedded });
+    // The position, and the tables; there is no last event to look up.
+    assert.deepEqual([unread.tableReads, unread.queries], [60, 120]);
+    const read = await doneWithin(5_001, { ...QUIET, embedded, readEveryMs: 5_000 });
+    assert.equal(read.tableReads, 1);
+  }
 });

@@ -292,6 +292,7 @@ async function open(
   await checkpoints.begin(ORIGIN_HOST);
   signing = checkpoints.keep(ORIGIN_HOST, {
     position: () => projector.position(),
+    movedFrom: (position, signal) => projector.progress.movedFrom(position, signal),
     role: () => projector.role(),
     reachedHead: () => projector.reachedHead(),
     checkpointsElsewhere: () => projector.checkpointsElsewhere(),

@@ -118,6 +118,9 @@ export async function keeper(common: Deployment, options: Options = {}) {
   const events = () => common.log.events.slice(0, rows.projected);
   const readable: TreeRows = {
     position: () => events().at(-1)?.position ?? null,
+    async movedFrom(position, signal) {
+      while (readable.position() === position && !signal.aborted) await clock.sleep(1, signal);
+    },
     role: () => rows.role,
     reachedHead: () => rows.reachedHead(),
     checkpointsElsewhere: () => rows.elsewhere,

@@ -4,7 +4,7 @@ import { deleteOldest } from '#src/lib/delete-oldest.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { JOB, load } from '#src/usecases/process/stream.ts';
 import type { StreamWatch } from '#src/usecases/process/watch.ts';
-import { Worker } from '#src/usecases/process/worker.ts';
+import { sharedPause, Worker } from '#src/usecases/process/worker.ts';
 import type { RecordDeps } from '#src/usecases/transparency/whole-record.ts';
 import { type CloseDeps, closeUnsent } from './close-job.ts';
 
@@ -67,7 +67,7 @@ function recoveryOf(deps: Sweeping) {
       pauseMs(completed) {
         if (completed) exclusive = false;
         deps.logger.condition('recovery', worker.failing > 0 ? 'unclosable' : null);
-        return exclusive ? RETRY_MS : SWEEP_MS;
+        return exclusive ? RETRY_MS : sharedPause(SWEEP_MS, deps.clock);
       },
       // A job that looks interrupted may have been completed in what the event log has lost.
       ready: async () => (await deps.recordIsWhole?.()) ?? true,

@@ -17,7 +17,7 @@ import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.
 import type { KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { AgentSigner, CheckpointSigner, Signer } from '#src/ports/signer.ts';
-import { repeated } from '#src/usecases/process/worker.ts';
+import { repeated, sharedPause } from '#src/usecases/process/worker.ts';
 import type { KeyDirectory } from './key-ring.ts';
 
 type ActiveKeysDeps = {
@@ -145,7 +145,8 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
       reportKey();
       const failed = { message: 'the signing keys could not be read again' };
       const deps = { clock, logger, stopping: ending };
-      return repeated(deps, { firstMs: LOOK_MS, pauseMs: LOOK_MS, run: look, failed }).run();
+      const pauseMs = () => sharedPause(LOOK_MS, clock);
+      return repeated(deps, { firstMs: LOOK_MS, pauseMs, run: look, failed }).run();
     },
   };
 }

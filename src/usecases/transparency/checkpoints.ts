@@ -19,7 +19,7 @@ import { consistencyProof, type ReadTile, TileMissing, treeReader } from '#src/d
 import { EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import { iso } from '#src/lib/iso.ts';
 import { Cancel } from '#src/lib/time.ts';
-import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { CheckpointKey, CheckpointSigner } from '#src/ports/signer.ts';
 import { appendUnlessOvertaken, envelope, type JournalDeps } from '#src/usecases/process/stream.ts';
 import { repeated } from '#src/usecases/process/worker.ts';
@@ -48,6 +48,8 @@ export type ProjectedTree = {
 /** The read models' part. Only `withTree` throws. */
 export type TreeRows = {
   position(): RowsNow['position'];
+  /** Resolves when `position()` is no longer `position`, and when `signal` aborts. */
+  movedFrom(position: RowsNow['position'], signal: AbortSignalLike): Promise<void>;
   role(): RowsNow['role'];
   /** Whether the rows have reached the event log's head; waits up to a second for it. */
   reachedHead(): Promise<boolean>;
@@ -146,7 +148,13 @@ export async function openCheckpoints(deps: CheckpointDeps) {
     compareKept: async (elsewhere: readonly string[]) => void (await known.refresh(elsewhere)),
     ...witnessEvidence({ known, directory, checkpointKeys: deps.checkpointKeys, primitives }),
     look,
-    keep: (host: string, rows: TreeRows) => keepLooking(deps, (isLast) => lookIfDue(host, rows, isLast)),
+    keep: (host: string, rows: TreeRows) =>
+      keepLooking(deps, async (stopping) => {
+        const { log, settled } = state();
+        // While the rows stand still, nothing wakes the process.
+        if (log !== null && stopping !== null) await rows.movedFrom(settled, stopping);
+        if (stopping?.aborted !== true) await lookIfDue(host, rows, stopping === null);
+      }),
   };
 }
 
@@ -157,16 +165,19 @@ const LAST_MS = 2000;
 
 const UNREADABLE = { message: 'the transparency log cannot be read', level: 'warn' } as const;
 
-/** Looks every 2 s until `stop`, which looks a last time for at most 2 s: calls without an answer by then end with the store. */
+/**
+ * Looks every 2 s until `stop`, which looks a last time for at most 2 s: calls without an answer by then end with the store.
+ * `look` gets what aborts when it has to end; null: it is the last one.
+ */
 function keepLooking(
   { clock, logger }: Pick<JournalDeps, 'clock' | 'logger'>,
-  look: (isLast: boolean) => Promise<void>,
+  look: (stopping: AbortSignalLike | null) => Promise<void>,
 ): { stop(): Promise<void> } {
   const stopping = new Cancel();
   const looking = (isLast: boolean) =>
     repeated(
       { clock, logger, stopping: isLast ? undefined : stopping },
-      { firstMs: LOOK_MS, pauseMs: LOOK_MS, run: () => look(isLast), failed: UNREADABLE },
+      { firstMs: LOOK_MS, pauseMs: LOOK_MS, run: () => look(isLast ? null : stopping), failed: UNREADABLE },
     );
   const running = looking(false).run();
   return {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
 import { Cancel } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { type Look, repeated, type Work, Worker } from '#src/usecases/process/worker.ts';
+import { type Look, repeated, sharedPause, type Work, Worker } from '#src/usecases/process/worker.ts';
 import { collectingLogger, manualClock, quiet } from '#test/support/fakes.ts';
 
 const FAILED = { message: 'an item could not be looked at', fields: (item: string) => ({ item }) };
@@ -228,4 +228,26 @@ test('work that is one thing is repeated after its pause also where it failed, a
     logger.lines.map(({ level, message }) => [level, message]),
     [['warn', 'it failed']],
   );
+});
+
+test('pauses that are shared end in the same moments, whenever they begin', async () => {
+  const clock = manualClock();
+  const stopping = new Cancel();
+  const seen: string[] = [];
+  const work = (name: string) => {
+    const deps = { clock, logger: collectingLogger(), stopping };
+    const pauseMs = () => sharedPause(5000, clock);
+    const run = async () => void seen.push(`${name} ${clock.monotonic()}`);
+    return repeated(deps, { pauseMs, run, failed: { message: FAILED.message } }).run();
+  };
+  const keys = work('keys');
+  await quiet();
+  clock.advance(4700);
+  const recovery = work('recovery');
+  for (await quiet(); clock.monotonic() < 15_000; await quiet()) clock.advanceToNext();
+  stopping.abort();
+  await Promise.all([keys, recovery]);
+  // A pause is no short moment: what begins at 4,700 rests beyond 5,000.
+  const together = (at: number) => [`recovery ${at}`, `keys ${at}`];
+  assert.deepEqual(seen, ['keys 0', 'recovery 4700', 'keys 5000', ...together(10_000), ...together(15_000)]);
 });

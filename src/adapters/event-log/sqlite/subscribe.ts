@@ -10,10 +10,10 @@ import { type LogReader, PAGE_ROWS, positionNumber } from './read.ts';
 const BUSY_POLLS = 100;
 /**
  * The longest pause, for events that no reader waits for: each read of a stream or of the head has them noticed by `look`.
- * Another service would project them within a second; beside a service that has the log alone only commands write, and
- * the projector reads a stream each second.
+ * Another service projects them itself; beside a service that has the log alone only commands write, and the keys' stream
+ * is read each 5 s.
  */
-export const IDLE_MS = { shared: 200, alone: 5000 };
+export const IDLE_MS = { shared: 1000, alone: 60_000 };
 
 /**
  * Notices this process's commits by a call, and other connections' by `PRAGMA data_version`, which reads shared memory.
