@@ -103,6 +103,17 @@ export class PartsOverlap extends Error {
 /** For each row in memory: 12.6 MB of a rebuild, for 10^7 keys. */
 const KEY_BITS = 1024;
 
+type ProjectionOptions = {
+  readonly models: readonly ReadModel[];
+  readonly judgeReceipt: JudgeReceipt;
+  readonly log: Streams;
+  /** Rows in memory: what was written last is most of what the next batch needs. */
+  readonly cachedRows: number;
+  readonly part?: Part;
+  /** null: the store has no faster way for new rows. */
+  readonly copy?: CopyRows | null;
+};
+
 export class Projection {
   readonly #part: Part;
   readonly #plan: PartPlan;
@@ -119,19 +130,7 @@ export class Projection {
   /** Of the batch that was folded last: it may not be written yet. */
   #recent: ReadonlyMap<string, ReadonlySet<string>> = new Map();
 
-  constructor(
-    head: ProjectionHead,
-    options: {
-      readonly models: readonly ReadModel[];
-      readonly judgeReceipt: JudgeReceipt;
-      readonly log: Streams;
-      /** Rows in memory: what was written last is most of what the next batch needs. */
-      readonly cachedRows: number;
-      readonly part?: Part;
-      /** null: the store has no faster way for new rows. */
-      readonly copy?: CopyRows | null;
-    },
-  ) {
+  constructor(head: ProjectionHead, options: ProjectionOptions) {
     this.#head = head;
     this.#part = options.part ?? WHOLE;
     this.#plan = new PartPlan(options.models, this.#part);

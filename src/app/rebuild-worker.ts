@@ -4,7 +4,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { projectTo } from '#projections/rebuild-parts.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { Cancel } from '#src/lib/time.ts';
-import { type PartOfThread, plainError, withStores } from './rebuild.ts';
+import { type PartOfThread, withStores } from './rebuild-stores.ts';
+import { plainError } from './thread-error.ts';
 
 const port = parentPort;
 if (port !== null) {

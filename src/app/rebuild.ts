@@ -1,24 +1,13 @@
 // The commands on the read models, beside services that read them: `relay rebuild` and `relay migrate`.
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { PartsOverlap } from '#projections/projection.ts';
 import type { RebuildOptions, RebuildResult } from '#projections/rebuild.ts';
 import { prune, rebuild } from '#projections/rebuild.ts';
-import { type BuildPart, CannotRebuild, type RowsToBuild } from '#projections/rebuild-parts.ts';
-import type { Db } from '#projections/rows.ts';
-import type { ProjectorDeps } from '#projections/sessions.ts';
-import { acquireProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
-import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
-import { migrateOnce, postgresReadStore } from '#src/adapters/read-store/postgres.ts';
-import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
-import type { Config, LogConfig } from '#src/config.ts';
-import { EventDamaged, EventLogUnavailable, EventOfNewerRelease, LogDamaged } from '#src/ports/event-log.ts';
-import type { ReadStore } from '#src/ports/read-store.ts';
-import type { JournalDeps } from '#src/usecases/process/stream.ts';
-import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
-import { verifierPrimitives } from './keys.ts';
-import { openOperatorLog } from './operator.ts';
+import type { BuildPart } from '#projections/rebuild-parts.ts';
+import { migrateOnce } from '#src/adapters/read-store/postgres.ts';
+import type { Config } from '#src/config.ts';
+import { type PartOfThread, withStores } from './rebuild-stores.ts';
+import { errorOf, type PlainError } from './thread-error.ts';
 
 /**
  * Throws as `rebuild` and `openOperatorLog` do; for embedded read models `ReadStoreInUse` if a service has them, and
@@ -35,33 +24,6 @@ export async function pruneReadModels(config: Config): Promise<readonly string[]
   return withStores(config, ({ log, store }) => prune(store, log));
 }
 
-type StoresConfig = LogConfig & Pick<Config, 'databaseUrl'>;
-type Opened = ProjectorDeps & Pick<JournalDeps, 'log'> & { readonly store: ReadStore<Db> };
-
-export async function withStores<T>(config: StoresConfig, work: (opened: Opened) => Promise<T>): Promise<T> {
-  const { dataDir, databaseUrl } = config;
-  // The log first: if there is none, nothing is created.
-  const { log, clock, logger } = await openOperatorLog(config);
-  const undo = [() => log.close()];
-  try {
-    const store =
-      databaseUrl === null
-        ? pgliteReadStore({ directory: join(dataDir, 'read-models'), logger })
-        : postgresReadStore({ url: databaseUrl });
-    undo.push(() => store.close());
-    if (databaseUrl === null) {
-      // Embedded read models that are made beside services of a shared log would have no reader. After the store, whose
-      // error contains the pid of a service that has both.
-      const lock = await acquireProcessLock(join(dataDir, 'events.lock'), 'alone');
-      undo.push(async () => lock.release());
-    }
-    const primitives = { ...verifierPrimitives, ed25519Verify: ed25519VerifyInThreadPool };
-    return await work({ log, store, clock, logger, judgeReceipt: receiptJudge({ log, primitives }) });
-  } finally {
-    for (const step of undo.reverse()) await step();
-  }
-}
-
 /** Applies the shared migrations to the database of DATABASE_URL. */
 export async function migrateDatabase({ databaseUrl }: Config): Promise<void> {
   if (databaseUrl === null) throw new Error('DATABASE_URL is not set');
@@ -69,8 +31,6 @@ export async function migrateDatabase({ databaseUrl }: Config): Promise<void> {
 }
 
 // ── worker threads ───────────────────────────────────────────────────────────────────────────────────
-
-export type PartOfThread = { readonly config: StoresConfig; readonly rows: RowsToBuild };
 
 type Sent = { readonly events: number; readonly position: string } | { readonly failed: PlainError };
 
@@ -108,32 +68,3 @@ const inThread =
         else reject(new Error(`a worker thread of the rebuild has ended with status ${code}`));
       });
     });
-
-/** An error as a message carries it: of its class only the name. */
-type PlainError = { readonly name: string; readonly fields: object; readonly cause: PlainError | null };
-
-export function plainError(error: unknown): PlainError {
-  if (!(error instanceof Error)) return plainError(new Error(String(error)));
-  const { name, message, stack, cause, ...fields } = error;
-  const sendable = Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => !['function', 'symbol'].includes(typeof value)),
-  );
-  return {
-    name: error.constructor.name,
-    fields: { name, message, stack, ...JSON.parse(JSON.stringify(sendable)) },
-    cause: cause === undefined ? null : plainError(cause),
-  };
-}
-
-/** What is told apart by its class. */
-const CLASSES: ReadonlyMap<string, object> = new Map(
-  [EventDamaged, EventLogUnavailable, EventOfNewerRelease, LogDamaged, CannotRebuild, PartsOverlap].map(
-    (kind) => [kind.name, kind.prototype],
-  ),
-);
-
-function errorOf({ name, fields, cause }: PlainError): Error {
-  const error = cause === null ? new Error() : new Error('', { cause: errorOf(cause) });
-  Object.setPrototypeOf(error, CLASSES.get(name) ?? Error.prototype);
-  return Object.assign(error, fields);
-}
