@@ -33,7 +33,7 @@ export const generations = pgTable(
 );
 
 /** Changes whenever the functions of `rowFunctions`, or how rows are folded, change without a migration. */
-const PROJECTOR_VERSION = 4;
+const PROJECTOR_VERSION = 5;
 
 export type Generation = {
   /** Equal for equal log, migrations, models and events' versions. */
@@ -211,4 +211,4 @@ export async function logHolds(
   }
 }
 
-export type GenerationStore = Pick<ReadStore<Db>, 'shared' | 'open' | 'layout' | 'disposable'>;
+export type GenerationStore = Pick<ReadStore<Db>, 'shared' | 'open' | 'layout' | 'disposable' | 'copyRows'>;

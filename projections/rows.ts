@@ -1,7 +1,14 @@
 // Rows in and out of the database: two functions in the generation's schema, one that loads rows by their keys and one
 // that writes a batch. Their plans are cached by the database; a batch of any size is one short statement.
 import { type SQL, sql } from 'drizzle-orm';
-import { getTableConfig, type PgDatabase, type PgQueryResultHKT, type PgTable } from 'drizzle-orm/pg-core';
+import {
+  getTableConfig,
+  type PgDatabase,
+  PgDialect,
+  type PgQueryResultHKT,
+  type PgTable,
+} from 'drizzle-orm/pg-core';
+import type { CopiedRows, Statement } from '#src/ports/read-store.ts';
 import type { Dirty, Rows, StoredRow } from './fold.ts';
 import type { ModelRow, ReadModel } from './model.ts';
 
@@ -12,6 +19,8 @@ export type Db = PgDatabase<PgQueryResultHKT>;
 export type TableShape = {
   readonly name: string;
   readonly key: string;
+  /** The key's TypeScript name. */
+  readonly keyProperty: string;
   /** TypeScript name, database name and type of every column, `position` last. */
   readonly columns: readonly { readonly property: string; readonly name: string; readonly type: string }[];
 };
@@ -45,6 +54,7 @@ function readShape(table: PgTable): TableShape {
   return {
     name,
     key: key.name,
+    keyProperty: found.find((column) => column.name === key.name)?.property ?? key.name,
     columns: [...found.filter((column) => !isPosition(column)), ...found.filter(isPosition)],
   };
 }
@@ -83,14 +93,14 @@ export function rowFunctions(shapes: readonly TableShape[]): readonly string[] {
       end loop;
     end $$`,
     `create function project_batch(expected bigint, batch_position text, batch_event text, batch_counts json,
-      mark text, doc json) returns boolean
+      mark text, doc json, batch_of text) returns boolean
     language plpgsql as $$
     #variable_conflict use_column
     declare k text; v text;
     begin
       update projection set version = version + 1, position = batch_position, event = batch_event,
           counts = batch_counts
-        where version = expected;
+        where id = batch_of and version = expected;
       if not found then return false; end if;
       for k, v in select * from json_each_text(doc) loop
         case k ${writes.join('\n')} end case;
@@ -166,17 +176,25 @@ export type BatchEnd = {
   readonly counts: Readonly<Record<string, number>>;
 };
 
+/** Of the rows' schema: see `ReadStore`. */
+export type CopyRows = (statement: Statement, rows: readonly CopiedRows[]) => Promise<boolean>;
+
 /**
- * Writes the rows and moves the projection position, in one statement. Returns false and writes nothing if somebody else
- * has written since `version` was read.
+ * Writes the rows and moves the projection position (`head`: its id), in one transaction. Returns false and writes nothing if
+ * somebody else has written since `version` was read.
  */
 export async function writeRows(
   db: Db,
   shapes: readonly TableShape[],
   dirty: Dirty,
-  version: number,
+  {
+    head,
+    version,
+    copy,
+  }: { readonly head: string; readonly version: number; readonly copy: CopyRows | null },
   to: BatchEnd,
 ): Promise<boolean> {
+  const copied: CopiedRows[] = [];
   const tables: (readonly [name: string, rows: readonly Cells[]])[] = [];
   const doc: Record<string, string> = {};
   for (const shape of shapes) {
@@ -187,7 +205,9 @@ export async function writeRows(
       if (stored !== null) (existed ? upserts : inserts).push(cellsOf(shape, stored));
       else if (existed) deletes.push(key);
     }
-    tables.push([`+${shape.name}`, inserts], [shape.name, upserts]);
+    tables.push([shape.name, upserts]);
+    if (copy === null) tables.push([`+${shape.name}`, inserts]);
+    else if (inserts.length > 0) copied.push(copiedRows(shape, inserts));
     if (deletes.length > 0) doc[`-${shape.name}`] = JSON.stringify(deletes);
   }
   const mark = markFor(tables.flatMap(([, rows]) => rows));
@@ -195,13 +215,30 @@ export async function writeRows(
     cells.map((cell) => cell ?? SEPARATOR.null + mark).join(SEPARATOR.cell + mark);
   for (const [name, rows] of tables)
     if (rows.length > 0) doc[name] = rows.map(line).join(SEPARATOR.row + mark);
-  const [row] = await rowsOf<{ written: boolean }>(
-    db,
-    sql`select project_batch(${String(version)}::bigint, ${to.position}, ${to.event},
-      ${JSON.stringify(to.counts)}::text::json, ${mark}, ${JSON.stringify(doc)}::text::json) as written`,
-  );
+  const statement = sql`select project_batch(${String(version)}::bigint, ${to.position}, ${to.event},
+      ${JSON.stringify(to.counts)}::text::json, ${mark}, ${JSON.stringify(doc)}::text::json, ${head}) as written`;
+  if (copy !== null && copied.length > 0) return copy(DIALECT.sqlToQuery(statement), copied);
+  const [row] = await rowsOf<{ written: boolean }>(db, statement);
   return row?.written === true;
 }
+
+const DIALECT = new PgDialect();
+
+/** https://www.postgresql.org/docs/current/sql-copy.html#SQL-COPY-TEXT-FORMAT */
+const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+
+const escaped = (cell: string | null): string =>
+  cell === null
+    ? '\\N'
+    : /[\\\n\r\t]/.test(cell)
+      ? cell.replace(/[\\\n\r\t]/g, (it) => ESCAPES[it] ?? '')
+      : cell;
+
+const copiedRows = ({ name, columns }: TableShape, rows: readonly Cells[]): CopiedRows => ({
+  table: name,
+  columns: columns.map((column) => column.name),
+  text: rows.map((cells) => `${cells.map(escaped).join('\t')}\n`).join(''),
+});
 
 /** Values as text, in the order of the columns. Text is split by the database at half the cost of JSON. */
 type Cells = readonly (string | null)[];

@@ -1,7 +1,9 @@
 // relay rebuild: builds the read models of this release from the event log while services read theirs; or compares, or
 // drops generations that no process uses.
+import { availableParallelism } from 'node:os';
 import type { Command } from 'commander';
-import { CannotRebuild, type Healing, type RebuildResult } from '#projections/rebuild.ts';
+import type { Healing, RebuildResult } from '#projections/rebuild.ts';
+import { CannotRebuild } from '#projections/rebuild-parts.ts';
 import { type Config, readConfig } from '../config.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
 import { ReadStoreInUse } from '../ports/read-store.ts';
@@ -9,11 +11,19 @@ import { CannotRun, EXIT, exiting, oneLine, rootCause } from './exit.ts';
 import { shareOf } from './operator.ts';
 import { mark, numbered, plain, print, printer, printJson, showProgress } from './terminal.ts';
 
-type Options = { readonly check?: true; readonly prune?: true; readonly json?: true };
+type Options = {
+  readonly check?: true;
+  readonly prune?: true;
+  readonly json?: true;
+  readonly workers?: number;
+};
+
+const WORKERS_MOST = 8;
 
 const HELP = `
 Run it before a release is deployed: the release then starts with complete read models. Reads continue meanwhile.
-Embedded read models are rebuilt while no service has them. A rebuild that was interrupted can be run again.
+Embedded read models are rebuilt while no service has them, by one thread. A rebuild that was interrupted can be run again,
+and continues with the parts that it was begun with, whatever --workers says.
 --check changes nothing and exits with 1 if rows differ, and with 3 if those that took the place of lost rows are equal so
 far, and lack events.`;
 
@@ -26,9 +36,16 @@ export function addRebuild(program: Command): void {
       '--prune',
       'drop read models that no process has used for 10 minutes, or that are of a lost history or incomplete, instead',
     )
+    .option('--workers <n>', 'threads that work on it (default: the cores, at most 8)', readWorkers)
     .option('--json', 'print one JSON object; progress goes to standard error')
     .addHelpText('after', HELP)
     .action(exiting(rebuild));
+}
+
+function readWorkers(text: string): number {
+  const workers = Number(text);
+  if (Number.isInteger(workers) && workers >= 1 && workers <= WORKERS_MOST) return workers;
+  throw new CannotRun(`--workers must be a number from 1 to ${WORKERS_MOST}, not ${text}`);
 }
 
 async function rebuild(options: Options): Promise<unknown> {
@@ -60,6 +77,7 @@ async function run(config: Config, options: Options): Promise<RebuildResult> {
   try {
     return await rebuildReadModels(config, {
       check: options.check === true,
+      workers: options.workers ?? Math.min(availableParallelism(), WORKERS_MOST),
       onProgress: (events, position, head) =>
         progress.show({ events, eventsHere: events, share: shareOf(position, head) }),
     });

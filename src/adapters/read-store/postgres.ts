@@ -1,5 +1,6 @@
 // The shared read store: Postgres by postgres.js, for any number of processes. A pool for each generation in use, whose
 // connections have its schema for a search path, and a small one for the tables that belong to none.
+import { pipeline } from 'node:stream/promises';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import { succeedsWithin, withTimeout } from '#src/lib/time.ts';
@@ -63,6 +64,19 @@ export function postgresReadStore({
       await migrated();
       return generations.of(schema).db;
     },
+    async copyRows(schema, { sql, params }, rows) {
+      await migrated();
+      return generations.of(schema).client.begin(async (transaction) => {
+        const [row] = await transaction.unsafe(sql, params as never[]).values();
+        if (row?.[0] !== true) return false;
+        for (const { table, columns, text } of rows) {
+          const names = columns.map((column) => `"${column}"`).join(', ');
+          const copying = await transaction.unsafe(`copy "${table}" (${names}) from stdin`).writable();
+          await pipeline(partsOf(text), copying);
+        }
+        return true;
+      });
+    },
     async health() {
       const late = () => new Error(`no answer within ${HEALTH_MS} ms`);
       const failure = await withTimeout(shared.sessions.query('select 1'), HEALTH_MS, late).then(
@@ -81,7 +95,19 @@ export function postgresReadStore({
   };
 }
 
-type Pools = { readonly sessions: PostgresSessions; readonly db: PostgresJsDatabase };
+/** The driver copies what the socket has not taken for each part that it takes. */
+const PART_BYTES = 131_072;
+
+function* partsOf(text: string): Generator<Buffer> {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += PART_BYTES) yield bytes.subarray(at, at + PART_BYTES);
+}
+
+type Pools = {
+  readonly sessions: PostgresSessions;
+  readonly client: DrizzleClient;
+  readonly db: PostgresJsDatabase;
+};
 
 type Open = { readonly pools: Pools; closing?: ReturnType<typeof setTimeout> };
 
@@ -133,7 +159,8 @@ class GenerationPools {
 function poolOf(url: string, connections: number, schema: string | null): Pools {
   const path = schema === null ? {} : { search_path: `"${schema}"` };
   const sessions = new PostgresSessions(url, { ...SETTINGS, ...path }, connections);
-  return { sessions, db: drizzle(new DrizzleClient(sessions).sql) };
+  const client = new DrizzleClient(sessions);
+  return { sessions, client, db: drizzle(client.sql) };
 }
 
 /** Set on each connection. */
