@@ -11,8 +11,6 @@ import { ASSETS, COMMIT_FILE } from '#src/assets.ts';
 
 const root = join(import.meta.dirname, '..');
 const entry = join(root, 'src/cli/relay.ts');
-/** Is started as a thread, by its address in the binary. */
-const WORKER = 'src/app/audit-worker';
 
 const { values: options } = parseArgs({
   options: { out: { type: 'string', default: join(root, 'build/relay') }, commit: { type: 'string' } },
@@ -56,7 +54,7 @@ const source = [
 ].join('\n');
 
 const built = await Bun.build({
-  entrypoints: [START, join(root, `${WORKER}.ts`)],
+  entrypoints: [START],
   root,
   target: 'bun',
   format: 'esm',
@@ -79,10 +77,6 @@ const built = await Bun.build({
             `new URL('${PACKAGE_FILES}', import.meta.url).href`,
           ),
           loader: 'js',
-        }));
-        build.onLoad({ filter: /\/src\/app\/operator\.ts$/ }, async ({ path }) => ({
-          contents: (await Bun.file(path).text()).replace('./audit-worker.ts', `./${WORKER}.js`),
-          loader: 'ts',
         }));
         build.onLoad({ filter: /.*/, namespace: 'binary' }, ({ path }) => {
           const name = path.slice(root.length + 1);

@@ -95,6 +95,8 @@ async function embeddedLog(file: string, history: LogHistory): Promise<ScannedLo
 
 /** More bring nothing: one thread reads the events. */
 const WORKERS_MAX = 8;
+/** The binary has no file that a thread could start with: there one thread does all. */
+const CAN_START_THREADS = import.meta.url.endsWith('/src/app/operator.ts');
 
 type AuditorOptions = {
   readonly kept?: AuditDeps['kept'] | undefined;
@@ -115,7 +117,7 @@ export function openAuditor(
   const primitives = { ed25519Verify: ed25519VerifyInThreadPool, mlDsa44Verify };
   const start = () => new Worker(new URL('./audit-worker.ts', import.meta.url));
   const shared = { threads: workers - 1, start, primitives: { ed25519Verify, mlDsa44Verify } };
-  const receipts = workers > 1 ? { receipts: receiptWorkers(shared) } : {};
+  const receipts = workers > 1 && CAN_START_THREADS ? { receipts: receiptWorkers(shared) } : {};
   const deps = { primitives, onFinding, ...receipts, ...(kept && { kept }) };
   if (stateFile === undefined) return new Auditor({ ...deps, scratch: sqliteScratch<ScratchRow>() });
   const scratch = sqliteAuditState<ScratchRow>(stateFile);
