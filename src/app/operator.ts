@@ -2,12 +2,15 @@
 // a lock would prevent a service from starting.
 
 import { rmSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import { receiptWorkers } from '#src/adapters/audit/receipt-workers.ts';
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
 import { sqliteAuditState } from '#src/adapters/audit/state-sqlite.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { pinoLogger } from '#src/adapters/logging/pino.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
-import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
+import { ed25519Verify, ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
 import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
 import { keyFileStore, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Config, LogConfig } from '#src/config.ts';
@@ -90,17 +93,32 @@ async function embeddedLog(file: string, history: LogHistory): Promise<ScannedLo
   return sqliteEventLog({ file });
 }
 
+/** More bring nothing: one thread reads the events. */
+const WORKERS_MAX = 8;
+/** The binary has no file that a thread could start with: there one thread does all. */
+const CAN_START_THREADS = import.meta.url.endsWith('/src/app/operator.ts');
+
+type AuditorOptions = {
+  readonly kept?: AuditDeps['kept'] | undefined;
+  /** Continues the audit that it is of, and keeps this one in it. */
+  readonly stateFile?: string | undefined;
+  /** Threads, this one included; by default as many as the machine has cores, at most 8. */
+  readonly workers?: number | undefined;
+};
+
 /**
- * `stateFile`: continues the audit that it is of, and keeps this one in it. Throws if there is no room for temporary files,
- * and an `OperatorError` if the file is damaged, in use, or another file.
+ * Throws if there is no room for temporary files, and an `OperatorError` if the state's file is damaged, in use, or another
+ * file.
  */
 export function openAuditor(
   onFinding: AuditDeps['onFinding'],
-  kept?: AuditDeps['kept'],
-  stateFile?: string,
+  { kept, stateFile, workers = Math.min(availableParallelism(), WORKERS_MAX) }: AuditorOptions = {},
 ): Auditor {
   const primitives = { ed25519Verify: ed25519VerifyInThreadPool, mlDsa44Verify };
-  const deps = { primitives, onFinding, ...(kept && { kept }) };
+  const start = () => new Worker(new URL('./audit-worker.ts', import.meta.url));
+  const shared = { threads: workers - 1, start, primitives: { ed25519Verify, mlDsa44Verify } };
+  const receipts = workers > 1 && CAN_START_THREADS ? { receipts: receiptWorkers(shared) } : {};
+  const deps = { primitives, onFinding, ...receipts, ...(kept && { kept }) };
   if (stateFile === undefined) return new Auditor({ ...deps, scratch: sqliteScratch<ScratchRow>() });
   const scratch = sqliteAuditState<ScratchRow>(stateFile);
   try {

@@ -21,3 +21,9 @@ export const textOf =
     if (form.test(text)) return text;
     throw new InvalidArgumentError(problem);
   };
+
+/** Of `--workers`. */
+export function readWorkers(text: string): number {
+  if (!/^[1-9]\d?$/.test(text)) throw new InvalidArgumentError('It must be a number from 1 to 99.');
+  return Number(text);
+}

@@ -72,7 +72,7 @@ export async function auditText(text: string, { jwks, checkpoints = [] }: Kept =
   const findings: Finding[] = [];
   const found = (finding: Finding) => findings.push(finding);
   const keys = jwks === undefined ? null : fromJwkSet(jwks);
-  const auditor = openAuditor(found, { keys, checkpoints: checkpoints.map(keptOf) });
+  const auditor = openAuditor(found, { kept: { keys, checkpoints: checkpoints.map(keptOf) } });
   try {
     for await (const one of eventsOfExport('the export', chunksOf(text), found, () => undefined)) {
       if (one.kind === 'event') await auditor.take(one.event);

@@ -7,6 +7,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { type Json, jsonLength } from '../../domain/canonical-json.ts';
 import type { AuditScratch } from '../../ports/audit-scratch.ts';
+import { NOTES_SCHEMA, notedValues } from './noted-values.ts';
+import { StateDamaged } from './state-damaged.ts';
 
 /** Limits of what is buffered before one transaction writes it: changed keys, and characters of their JSON. */
 const BUFFERED_MAX = { changes: 65_536, characters: 16 * 1024 * 1024 };
@@ -28,17 +30,11 @@ export function sqliteScratch<T extends Json>(
   };
 }
 
-/** `ids`: values that were noted in earlier runs; `repeats`: of all runs. */
 export const SCRATCH_SCHEMA = `
   CREATE TABLE scratch (key TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER) STRICT, WITHOUT ROWID;
   CREATE TABLE open_keys (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-  CREATE TABLE notes (value TEXT NOT NULL, place TEXT NOT NULL) STRICT;
-  CREATE TABLE ids (value TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-  CREATE TABLE repeats (value TEXT NOT NULL, place TEXT NOT NULL) STRICT;
+  ${NOTES_SCHEMA}
 `;
-
-/** A value in a state file is not as it was written. */
-export class StateDamaged extends Error {}
 
 type Options = {
   readonly bufferedMax?: typeof BUFFERED_MAX;
@@ -61,10 +57,9 @@ export function scratchIn<T extends Json>(
   const openRange = db.prepare(
     'SELECT key FROM open_keys WHERE key >= ?1 AND key < ?2 AND key > ?3 ORDER BY key LIMIT ?4',
   );
-  const note = db.prepare('INSERT INTO notes (value, place) VALUES (?, ?)');
+  const { note, repeated, flush: flushNotes } = notedValues(db);
   /** Not written yet. */
   const buffer = new Map<string, Buffered<T>>();
-  let notes: Noted[] = [];
   // Of earlier runs it is not known which keys are stored.
   const stored = isState ? { add: () => undefined, mayContain: () => true } : keyFilter();
   let characters = 0;
@@ -72,7 +67,7 @@ export function scratchIn<T extends Json>(
 
   function flush(): void {
     isWritten = true;
-    if (buffer.size + notes.length === 0) return;
+    if (buffer.size === 0) return;
     if (!isState) db.exec('BEGIN');
     // In the index's order, so that each page is written once.
     for (const key of [...buffer.keys()].sort()) {
@@ -83,15 +78,12 @@ export function scratchIn<T extends Json>(
       else if (stored.mayContain(key)) setClosed.run(key);
       stored.add(key);
     }
-    for (const { value, place } of notes) note.run(value, place);
     if (!isState) db.exec('COMMIT');
     buffer.clear();
-    notes = [];
     characters = 0;
   }
   const flushIfFull = () => {
-    const changes = Math.max(buffer.size, notes.length);
-    if (changes >= bufferedMax.changes || characters >= bufferedMax.characters) flush();
+    if (buffer.size >= bufferedMax.changes || characters >= bufferedMax.characters) flush();
   };
 
   function parsedValue(key: string, row: Readonly<Record<string, unknown>>): T {
@@ -137,46 +129,21 @@ export function scratchIn<T extends Json>(
         return { key, value };
       });
     },
-    note(value, place) {
-      characters += value.length + place.length;
-      notes.push({ value, place });
-      flushIfFull();
-    },
-    *repeated() {
-      if (!isWritten) {
-        const seen = new Set<string>();
-        const repeats = notes.filter(({ value }) => seen.size === seen.add(value).size);
-        yield* repeats.sort((a, b) => (a.value < b.value ? -1 : a.value > b.value ? 1 : 0));
-        return;
-      }
+    note,
+    repeated,
+    flush() {
       flush();
-      db.exec(REPEATS);
-      if (isState) db.exec(REMEMBERED);
-      const all = db.prepare('SELECT value, place FROM repeats ORDER BY value, rowid');
-      for (const { value, place } of all.iterate()) yield { value: String(value), place: String(place) };
+      flushNotes();
     },
-    flush,
   };
 }
 
-type Noted = { readonly value: string; readonly place: string };
 type Buffered<T> = { readonly value: T; readonly size: number; readonly isOpen: boolean };
 
 const keysOf = (buffer: ReadonlyMap<string, unknown>, prefix: string): string[] =>
   [...buffer.keys()].filter((key) => key.startsWith(prefix)).sort();
 
 const checksumOf = (key: string, text: string): number => crc32(`${key}\n${text}`);
-
-const REPEATS = `
-  INSERT INTO repeats SELECT value, place FROM
-    (SELECT value, place, rowid AS n, row_number() OVER (PARTITION BY value ORDER BY rowid) AS nth FROM notes) AS noted
-  WHERE nth > 1 OR EXISTS (SELECT 1 FROM ids WHERE ids.value = noted.value) ORDER BY value, n
-`;
-
-const REMEMBERED = `
-  INSERT OR IGNORE INTO ids SELECT value FROM notes ORDER BY value;
-  DELETE FROM notes
-`;
 
 /**
  * The file contains other people's payments, so it is unlinked as soon as it is open: the system frees it however the

@@ -9,10 +9,11 @@ import { numberOf, refuseForeign, type SqliteKind, versionOf } from '#src/lib/fi
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { isSqliteBusy, sqliteFileError } from '#src/lib/sqlite-error.ts';
 import type { AuditState } from '#src/ports/audit-scratch.ts';
-import { SCRATCH_SCHEMA, StateDamaged, scratchIn } from './scratch-sqlite.ts';
+import { SCRATCH_SCHEMA, scratchIn } from './scratch-sqlite.ts';
+import { StateDamaged } from './state-damaged.ts';
 
 /** Its id is "RAUD". */
-const KIND: SqliteKind = { name: 'the state of an audit', applicationId: 0x52415544, schemaVersion: 1 };
+const KIND: SqliteKind = { name: 'the state of an audit', applicationId: 0x52415544, schemaVersion: 2 };
 
 const DAMAGED = 'is damaged, or is not the state of an audit: delete it, and audit the complete log again';
 
@@ -28,7 +29,14 @@ export function sqliteAuditState<T extends Json>(file: string): AuditState<T> {
     }
   };
   const db = guarded(() => (isNew ? created(path) : opened(file)));
-  const rows = scratchIn<T>(db, { isState: true });
+  const rows = guarded(() => {
+    try {
+      return scratchIn<T>(db, { isState: true });
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  });
   let isSaved = false;
   return {
     get: (key) => guarded(() => rows.get(key)),
@@ -84,7 +92,7 @@ function opened(file: string): DatabaseSync {
   try {
     refuseForeign(db, KIND, { file, shown: `the state of an audit ${file}` });
     const bytes = numberOf(db, 'PRAGMA page_count') * numberOf(db, 'PRAGMA page_size');
-    if (versionOf(db) === 0 || bytes !== sizeOf(file)) throw new StateDamaged(file);
+    if (versionOf(db) !== KIND.schemaVersion || bytes !== sizeOf(file)) throw new StateDamaged(file);
     chmodSync(file, 0o600);
     return db;
   } catch (error) {

@@ -115,7 +115,7 @@ async function auditOf(log: ScannedLog, partial: string, onFinding: BackupOption
   const note = findText(join(partial, BACKUP.note));
   const head = note === null ? null : parseCheckpoint(note);
   const checkpoints = note === null || head === null ? [] : [{ ...head, source: BACKUP.note, note }];
-  const auditor = openAuditor(onFinding, { keys: null, checkpoints });
+  const auditor = openAuditor(onFinding, { kept: { keys: null, checkpoints } });
   try {
     for await (const { found } of pagesOf(log, null, await log.lastPosition()))
       for (const scanned of found) {

@@ -31,6 +31,7 @@ import {
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+import type { ReceiptJudge } from '#src/ports/receipt-judge.ts';
 import type { Folds } from './audit-folds.ts';
 import { auditChain, auditRefunds } from './audit-log-chain.ts';
 import { auditJobs } from './audit-log-jobs.ts';
@@ -46,6 +47,8 @@ import { type ScratchRow, type StreamStates, streamStates } from './stream-state
 
 export type AuditDeps = {
   readonly primitives: Primitives;
+  /** Closed by `close`. Absent: this thread judges receipts. */
+  readonly receipts?: ReceiptJudge;
   /** Closed by `close`. */
   readonly scratch: AuditScratch<ScratchRow>;
   /** Called for each finding: in the order of the events, and then for those that need the whole record. */
@@ -111,7 +114,7 @@ export class Auditor {
     if (event === null) return;
     // Leaves count by their types, in any stream.
     if (misplaced !== null) this.#parts.tree.leaf(location, event, null);
-    else if (isJobEvent(event)) this.#job(recorded, event, location);
+    else if (isJobEvent(event)) await this.#job(recorded, event, location);
     else if (isKeyEvent(event)) this.#key(event, location);
     else this.#report(await judge(this.#parts, recorded, event, location), location);
     if (event.type === 'CheckpointSigned' && misplaced === null) this.kept.checkpoint(event.data.note);
@@ -130,6 +133,7 @@ export class Auditor {
 
   /** Reports the findings that need the whole record; call once. */
   async finish() {
+    this.#deps.receipts?.flush();
     await this.#findings.settle(0, 0);
     const { order, jobs, chain, refunds, keys, tree, witnesses, money } = this.#parts;
     const canContinue = this.#newer.count() === 0 && order.counts.damaged === 0;
@@ -158,25 +162,24 @@ export class Auditor {
 
   /** Frees the scratch space, also of an audit that is abandoned. */
   close(): void {
+    this.#deps.receipts?.close();
     this.#deps.scratch.close();
   }
 
-  #job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): void {
+  async #job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): Promise<void> {
     const { faults, payload, verified } = this.#parts.jobs.take(recorded, event, location);
-    this.#report(faults, location);
-    this.#report(this.#parts.tree.leaf(location, event, payload), location);
+    this.#report([...faults, ...this.#parts.tree.leaf(location, event, payload)], location);
     if (verified === null) return;
     this.#findings.add(verified.then((found) => found.map((each) => findingOf(each, location))));
+    await this.#deps.receipts?.receive();
   }
 
   #key(event: KeyEvent, location: EventLocation): void {
     this.#parts.tree.leaf(location, event, null);
     const { faults, ended } = this.#parts.keys.take(event);
     this.#report(faults, location);
-    for (const receipt of ended === null ? [] : this.#parts.jobs.revoked(...ended)) {
-      const message = `The receipt was issued after the end of its key, which ${location.stream} revision ${location.revision} records later.`;
-      this.#report([fault('receipt_key_invalid', message)], receipt);
-    }
+    for (const receipt of ended === null ? [] : this.#parts.jobs.revoked(...ended))
+      this.#report([revokedFault(location)], receipt);
   }
 
   #report(faults: readonly Fault[], location: EventLocation): void {
@@ -186,8 +189,19 @@ export class Auditor {
 
 type Parts = ReturnType<typeof partsOf>;
 
+/** Of a receipt whose key is retired by a later event, at this location, from before the receipt on. */
+const revokedFault = ({ stream, revision }: EventLocation): Fault =>
+  fault(
+    'receipt_key_invalid',
+    `The receipt was issued after the end of its key, which ${stream} revision ${revision} records later.`,
+  );
+
 /** One for each subject. */
-function partsOf({ primitives, kept: evidence }: AuditDeps, states: StreamStates, saved: Folds | null) {
+function partsOf(
+  { primitives, receipts, kept: evidence }: AuditDeps,
+  states: StreamStates,
+  saved: Folds | null,
+) {
   const keys = auditKeys(evidence?.keys ?? null, saved?.keys);
   const kept = auditKept(evidence?.checkpoints ?? [], primitives);
   const tree = auditTree(states, primitives, saved?.tree);
@@ -203,7 +217,7 @@ function partsOf({ primitives, kept: evidence }: AuditDeps, states: StreamStates
     ...schedules.started(event.data),
   ];
   const others = { started, completed, from: saved?.jobs };
-  const jobs = auditJobs({ states, primitives, keys: keys.list, leaves: tree.size, ...others });
+  const jobs = auditJobs({ states, primitives, receipts, keys: keys.list, leaves: tree.size, ...others });
   const order = auditOrder(states, saved?.order);
   const refunds = auditRefunds(states, saved?.refunds);
   const chain = auditChain(states, saved?.chain);
@@ -295,10 +309,10 @@ function* repeatedIds(scratch: AuditDeps['scratch']): Generator<Found> {
 }
 
 /**
- * Signatures are verified in the runtime's thread pool: up to twice as many at a time, and as many while the events are read
- * on. Enough to keep the pool busy, with little memory.
+ * Receipts are judged in other threads: up to twice as many at a time, and as many while the events are read on. Enough to
+ * keep the threads busy, with little memory.
  */
-const VERIFICATIONS = 64;
+const VERIFICATIONS = 512;
 
 const UNREADABLE: Fault = fault(
   'event_unreadable',

@@ -29,6 +29,8 @@ export function orderedFindings({ onFinding, state }: Deps, states: StreamStates
       }
     },
     add(findings: readonly Finding[] | Promise<readonly Finding[]>): void {
+      // A rejection is thrown when its turn comes.
+      if (findings instanceof Promise) findings.catch(() => undefined);
       if (waiting.length > 0 || findings instanceof Promise) waiting.push(findings);
       else for (const finding of findings) report(finding);
     },
