@@ -1,7 +1,7 @@
 // The parts in which a rebuild builds rows beside each other: each has all events, and the rows of some of the keys.
 import type { DomainEvent } from '#src/domain/events.ts';
 import type { JudgedEvent, PlannedChange } from './fold.ts';
-import type { Change, ReadModel, Row } from './model.ts';
+import type { Change, ModelRow, ReadModel } from './model.ts';
 import { type TableShape, tableShapes } from './rows.ts';
 
 export type Part = { readonly index: number; readonly of: number };
@@ -68,7 +68,7 @@ export class PartPlan {
   #ofPart(change: Change, keyProperty: string | undefined): Change {
     if (keyProperty === undefined) return change;
     const key = change.key + sumSuffix(this.#part.index);
-    const apply = (row: Row | null) => {
+    const apply = (row: ModelRow | null) => {
       const after = change.apply(row);
       return after && { ...after, [keyProperty]: key };
     };

@@ -22,15 +22,13 @@ export class LogStore extends MemoryEvents {
   restored = 0;
   onStored: (events: readonly RecordedEvent[]) => void = () => undefined;
   readonly #trace: Trace;
+  /** It stores appends together, as the embedded log. */
+  readonly canTogether: boolean;
 
-  /** `canTogether`: it stores appends together, as the embedded log. */
-  constructor(
-    trace: Trace,
-    now: () => number,
-    readonly canTogether: boolean,
-  ) {
+  constructor(trace: Trace, now: () => number, canTogether: boolean) {
     super(() => EPOCH + now());
     this.#trace = trace;
+    this.canTogether = canTogether;
   }
 
   override appendTogether(

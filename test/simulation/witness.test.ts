@@ -57,7 +57,8 @@ async function violationsOf({ reservedAt, answeredAt }: { reservedAt: number; an
   const { payer, nonce } = payment;
   const reserve = () => {
     const stream = STREAM.payment(payment.hash);
-    log.append(stream, 'no_stream', [{ id: 'id', type: 'PaymentReserved', data: '{}', metadata: '{}' }]);
+    const events = [{ id: 'id', type: 'PaymentReserved', data: '{}', metadata: '{}' }];
+    log.appendTogether([{ stream, expected: 'no_stream', events }]);
     chain.submit('use', [], { payer, nonce, validBefore: Number(payment.validBefore) }, 0);
   };
   scheduler.after(reservedAt, null, reserve);
@@ -81,10 +82,10 @@ test('a 402 is a fault if the log had the payment before the freeze, or the proc
 async function closedWith(offsets: readonly [number, number], startedAt: number) {
   const { scheduler, log, witness, host } = watched();
   let stored = 0;
-  const store = (stream: string, expected: 'no_stream' | bigint, type: string, data: object) =>
-    void log.append(stream, expected, [
-      { id: `id ${++stored}`, type, data: JSON.stringify(data), metadata: '{}' },
-    ]);
+  const store = (stream: string, expected: 'no_stream' | bigint, type: string, data: object) => {
+    const events = [{ id: `id ${++stored}`, type, data: JSON.stringify(data), metadata: '{}' }];
+    log.appendTogether([{ stream, expected, events }]);
+  };
   const key = { purpose: 'receipt', activatedAt: new Date(EPOCH).toISOString() };
   store('keys', 'no_stream', 'SigningKeyActivated', key);
   scheduler.after(1000, null, () => host.setClock(offsets[0]));
