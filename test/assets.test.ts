@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { ASSETS, assetPath, builtCommit } from '#src/assets.ts';
-import { rootPath } from '#test/support/runtime.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 
 const SOURCES = globSync(['src/**/*.ts', 'projections/**/*.ts'], { cwd: rootPath }).filter(
   (file) => file !== 'src/assets.ts' && !file.startsWith('src/verify/built/'),

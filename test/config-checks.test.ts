@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { ConfigError, type Environment, readServiceConfig } from '#src/config.ts';
 import { folderProblem, misspelledVariables } from '#src/config-checks.ts';
 import { VARIABLES } from '#src/config-variables.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('config-checks');
 

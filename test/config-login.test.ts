@@ -6,8 +6,8 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ConfigError, type ConfigFault, type Environment, readConfig } from '#src/config.ts';
-import { API_KEY_KINDS, environmentOf, newApiKey } from '#test/support/facilitator-login.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { API_KEY_KINDS, environmentOf, newApiKey } from '#test/support/chain/facilitator-login.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('login');
 

@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ConfigError, readConfig } from '#src/config.ts';
-import { C2spWitness } from '#test/support/c2sp-witness.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { C2spWitness } from '#test/support/witness/c2sp-witness.ts';
 
 const folder = testFolder('config-witnesses');
 const { vkey } = new C2spWitness();

@@ -11,8 +11,8 @@ import {
   readLogConfig,
   readVariable,
 } from '#src/config.ts';
-import { makeTestCa } from '#test/support/test-ca.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { makeTestCa } from '#test/support/process/test-ca.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('config');
 

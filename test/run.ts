@@ -16,10 +16,10 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, existsSync, globSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { SkipNote } from '#test/support/chain/requirements.ts';
+import { SHARED_POSTGRES, sharedPostgres } from '#test/support/log/postgres.ts';
+import { CELLS, type Cell, cellOf, PAID_CELL, PAID_ROWS } from '#test/support/process/cells.ts';
 import { type CaseResult, readJunit } from './junit.ts';
-import { CELLS, type Cell, cellOf, PAID_CELL, PAID_ROWS } from './support/cells.ts';
-import { SHARED_POSTGRES, sharedPostgres } from './support/postgres.ts';
-import type { SkipNote } from './support/requirements.ts';
 
 type Runtime = 'bun' | 'deno';
 

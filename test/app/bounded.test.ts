@@ -31,10 +31,10 @@ import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { appendUntilKnown } from '#src/usecases/process/stream.ts';
 import { streamWatch } from '#src/usecases/process/watch.ts';
 import { withinDeadline } from '#src/usecases/response-deadline.ts';
-import { ALL_WELL } from '#test/support/all-well.ts';
-import { capturedCollections } from '#test/support/captured-collections.ts';
-import { collectingLogger, letPass, manualClock, quiet } from '#test/support/fakes.ts';
-import { world } from '#test/support/fakes-world.ts';
+import { ALL_WELL } from '#test/support/given/all-well.ts';
+import { collectingLogger, letPass, manualClock, quiet } from '#test/support/world/fakes.ts';
+import { world } from '#test/support/world/fakes-world.ts';
+import { capturedCollections } from './captured-collections.ts';
 
 /** A structure that gets `count` different keys, one after another; it holds at most `bound` entries then. */
 type Case = {

@@ -8,7 +8,7 @@ import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { diskUse } from '#src/app/disk.ts';
 import { checkDisk, judgeDisk } from '#src/app/doctor/disk.ts';
 import { readConfig } from '#src/config.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('disk');
 const DAY = 86_400_000;

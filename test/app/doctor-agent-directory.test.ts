@@ -5,8 +5,8 @@ import { test } from 'node:test';
 import { createKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import { checkAgentDirectory } from '#src/app/doctor/agent-directory.ts';
 import { readConfig } from '#src/config.ts';
-import { loopbackServer } from '#test/support/loopback-server.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { loopbackServer } from '#test/support/process/loopback-server.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const path = join(testFolder('doctor-agent'), 'keys.json');
 createKeyFile(path);

@@ -6,8 +6,8 @@ import { readConfig } from '#src/config.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { type HealthFacts, healthReport } from '#src/domain/monitoring/health.ts';
 import { type WitnessesStatus, witnessesShown } from '#src/domain/monitoring/witnesses.ts';
-import { ALL_WELL } from '#test/support/all-well.ts';
-import { loopbackServer } from '#test/support/loopback-server.ts';
+import { ALL_WELL } from '#test/support/given/all-well.ts';
+import { loopbackServer } from '#test/support/process/loopback-server.ts';
 
 async function beside(facts: HealthFacts | null, witnesses?: WitnessesStatus) {
   const { ok, checks } = healthReport(facts ?? ALL_WELL);

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { checkPublicAddress } from '#src/app/doctor/public-address.ts';
 import { readServiceConfig } from '#src/config.ts';
 import { challenged, lab, PAY_TO } from '#test/adapters/payments/lab.ts';
-import { loopbackServer } from '#test/support/loopback-server.ts';
+import { loopbackServer } from '#test/support/process/loopback-server.ts';
 
 const PATH = '/api/execute/webhook';
 

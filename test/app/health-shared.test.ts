@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AppParts } from '#src/app/app-parts.ts';
 import { wireHealth } from '#src/app/health.ts';
-import { manualClock, quiet } from '#test/support/fakes.ts';
-import { appOf, fakeWorld } from '#test/support/http-deps.ts';
+import { manualClock, quiet } from '#test/support/world/fakes.ts';
+import { appOf, fakeWorld } from '#test/support/world/http-deps.ts';
 
 /** Of each part the questions under way, and all so far; the parts answer when they are let. */
 function questions() {

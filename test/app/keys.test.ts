@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createKeyFile } from '#src/adapters/signing/key-file.ts';
 import { wireKeys } from '#src/app/keys.ts';
-import { world } from '#test/support/fakes-world.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { world } from '#test/support/world/fakes-world.ts';
 
 const folder = testFolder('wire-keys');
 

@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { logHistory } from '#src/app/log-history.ts';
-import { collectingLogger, manualClock } from '#test/support/fakes.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { collectingLogger, manualClock } from '#test/support/world/fakes.ts';
 
 const ID = '0f8fad5b-d9cb-469f-a165-70867728950e';
 

@@ -8,9 +8,9 @@ import postgres from 'postgres';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { rebuildReadModels } from '#src/app/rebuild.ts';
 import { readConfig } from '#src/config.ts';
-import { appendNext } from '#test/support/event-log-fixtures.ts';
-import { jobAppends, newEvent, PLAN } from '#test/support/job-histories.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
+import { appendNext } from '#test/support/contract/event-log-fixtures.ts';
+import { jobAppends, newEvent, PLAN } from '#test/support/given/job-histories.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
 
 describe('a rebuild by worker threads', needsPostgres(), () => {
   let server: PostgresServer;

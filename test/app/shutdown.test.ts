@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { orderlyEnding, untilIdle } from '#src/app/shutdown.ts';
-import { collectingLogger, letPass, manualClock, quiet } from '#test/support/fakes.ts';
+import { collectingLogger, letPass, manualClock, quiet } from '#test/support/world/fakes.ts';
 
 const never = () => new Promise<void>(() => undefined);
 

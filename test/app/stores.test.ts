@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventStoreLog, NoEventStore } from '#src/app/stores.ts';
-import { rootCause } from '#test/support/event-log-eventstoredb.ts';
-import { startEventStoreServer } from '#test/support/eventstore-server.ts';
-import { collectingLogger } from '#test/support/fakes.ts';
-import { makeTestCa } from '#test/support/test-ca.ts';
+import { rootCause } from '#test/support/log/event-log-eventstoredb.ts';
+import { startEventStoreServer } from '#test/support/log/eventstore-server.ts';
+import { makeTestCa } from '#test/support/process/test-ca.ts';
+import { collectingLogger } from '#test/support/world/fakes.ts';
 
 test('an event store that refuses the password ends the start, and the log states it', async () => {
   const server = await startEventStoreServer({

@@ -12,9 +12,9 @@ import { placesOf } from '#src/domain/places.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 import { judgeRequest } from '#src/usecases/decisions/judge-request.ts';
-import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';
-import { manualClock } from '#test/support/fakes.ts';
-import { waitFor } from '#test/support/service.ts';
+import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/process/dns-server.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
 
 const BASE = 'https://relay.test';
 const CANARY = `${BASE}/api/canary/echo`;

@@ -9,10 +9,10 @@ import { healthReport } from '#src/domain/monitoring/health.ts';
 import type { NewEvent } from '#src/ports/event-log.ts';
 import type { Tracer } from '#src/ports/telemetry.ts';
 import { appendUntilKnown } from '#src/usecases/process/stream.ts';
-import { ALL_WELL } from '#test/support/all-well.ts';
-import { collectingLogger, letPass, manualClock } from '#test/support/fakes.ts';
-import { faultyLog, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
-import { readFigures } from '#test/support/figures.ts';
+import { ALL_WELL } from '#test/support/given/all-well.ts';
+import { readFigures } from '#test/support/given/figures.ts';
+import { faultyLog, lostAnswer, unavailable } from '#test/support/log/fakes-log.ts';
+import { collectingLogger, letPass, manualClock } from '#test/support/world/fakes.ts';
 
 const lag = { lagEvents: 0, lagMs: 0 };
 const state = {

@@ -5,8 +5,8 @@ import { tracedLog, tracedPayments } from '#src/app/telemetry.ts';
 import { ALLOWED, refused } from '#src/domain/refusal.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import type { SpanFacts, Tracer } from '#src/ports/telemetry.ts';
-import { presentedPayment } from '#test/support/fakes-payments.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
+import { presentedPayment } from '#test/support/chain/fakes-payments.ts';
+import { memoryLog } from '#test/support/log/memory-log.ts';
 
 function collectingTracer() {
   const spans: (readonly [name: string, facts: SpanFacts])[] = [];

@@ -10,14 +10,14 @@ import { type RunningWitness, startWitness, type WitnessOptions } from '#src/app
 import { parseVerifierKey } from '#src/domain/transparency/cosignature.ts';
 import { verifierKeyText } from '#src/domain/transparency/note.ts';
 import { WITNESS_SERVER_LIMITS } from '#src/domain/transparency/witness.ts';
-import { type C2spKey, c2spKey, c2spNote } from '#test/support/c2sp.ts';
-import { C2spLog, c2spAdd, c2spCosigned, c2spKeyOf } from '#test/support/c2sp-log.ts';
-import { flipByte, hideInIndex } from '#test/support/damaged-file.ts';
-import { collectingLogger } from '#test/support/fakes.ts';
-import { rawClient } from '#test/support/http-socket.ts';
-import { sha256 } from '#test/support/primitives.ts';
-import { type SmallLog, smallLog } from '#test/support/small-log.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { sha256 } from '#test/support/given/primitives.ts';
+import { flipByte, hideInIndex } from '#test/support/log/damaged-file.ts';
+import { type SmallLog, smallLog } from '#test/support/log/small-log.ts';
+import { rawClient } from '#test/support/process/http-socket.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { type C2spKey, c2spKey, c2spNote } from '#test/support/witness/c2sp.ts';
+import { C2spLog, c2spAdd, c2spCosigned, c2spKeyOf } from '#test/support/witness/c2sp-log.ts';
+import { collectingLogger } from '#test/support/world/fakes.ts';
 
 const folder = testFolder('witness');
 const logger = collectingLogger();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { rootPath } from '#test/support/runtime.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 import { codeOf, sizesOf } from './parse-source.ts';
 
 const read = (file: string) => readFileSync(`${rootPath}/${file}`, 'utf8');

@@ -1,7 +1,7 @@
 // The import table of src/README.md, parsed: the documented table is the one that is enforced.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { rootPath } from '#test/support/runtime.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 
 export type Row = {
   /** A room; `*` is each folder at that path, separate from the others. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, globSync } from 'node:fs';
 import { test } from 'node:test';
-import { rootPath } from '#test/support/runtime.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 import { circlesOf } from './circles.ts';
 import { IMPORT_TABLE, type Row } from './import-table.ts';
 import { coversPackage, coversRoom, type Import, importsOf, roomOf } from './rooms.ts';

@@ -8,8 +8,8 @@ import { Command } from 'commander';
 import { ConfigError, readConfig, readVariable } from '#src/config.ts';
 import { VARIABLES, variableTable } from '#src/config-variables.ts';
 import { RESULTS_FILE, readmeSection, readmeTable, readResults } from '#test/bench/results.ts';
-import { everyFigure } from '#test/support/every-figure.ts';
-import { rootPath } from '#test/support/runtime.ts';
+import { everyFigure } from '#test/support/given/every-figure.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 import { IMPORT_TABLE } from './import-table.ts';
 
 const GUIDES = globSync(['*.md', '{src,projections,deploy,test}/**/*.md'], { cwd: rootPath })

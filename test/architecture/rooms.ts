@@ -1,7 +1,7 @@
 // The room of a file, and whether an entry of the import table allows an import.
 import { readFileSync } from 'node:fs';
 import { posix } from 'node:path';
-import { rootPath } from '#test/support/runtime.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 import { scanImports } from './parse-source.ts';
 
 /** `src/adapters/quota`, `projections/job`, `projections` for its own files, `src/config` for config-values.ts too. */

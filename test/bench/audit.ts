@@ -12,8 +12,8 @@ import type { EventLog } from '#src/ports/event-log.ts';
 import type { EventScan } from '#src/ports/event-scan.ts';
 import { continueAudit } from '#src/usecases/audit/continue-audit.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
-import { auditHistory } from '#test/support/audit-history.ts';
-import { appendAll } from '#test/support/service-log.ts';
+import { auditHistory } from '#test/support/given/audit-history.ts';
+import { appendAll } from '#test/support/world/service-log.ts';
 import { interleaved, type Measure, type Options, ratioAtLeast, ratioAtMost, row, timed } from './rounds.ts';
 
 export const auditMeasure: Measure = {

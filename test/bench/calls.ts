@@ -5,11 +5,11 @@ import process from 'node:process';
 import { DatabaseSync } from 'node:sqlite';
 import { createKeyFile } from '#src/app/operator.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { startEventStoreServer } from '#test/support/eventstore-server.ts';
-import { challenge, makePayment, newPayer, type Payment } from '#test/support/payer.ts';
-import { postgresServer } from '#test/support/postgres.ts';
-import { startChainNode } from '#test/support/scripted-node.ts';
-import { makeWorld, type World } from '#test/support/service-world.ts';
+import { challenge, makePayment, newPayer, type Payment } from '#test/support/chain/payer.ts';
+import { startChainNode } from '#test/support/chain/scripted-node.ts';
+import { startEventStoreServer } from '#test/support/log/eventstore-server.ts';
+import { postgresServer } from '#test/support/log/postgres.ts';
+import { makeWorld, type World } from '#test/support/world/service-world.ts';
 import { load, type Pace, type Turn } from './load.ts';
 import { type Measured, startPeer } from './processes.ts';
 import {

@@ -1,8 +1,8 @@
 // Processes that are measured from outside: their CPU time and memory, as the operating system counts them (Linux).
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { rootPath } from '#test/support/runtime.ts';
-import { waitFor } from '#test/support/service.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
+import { waitFor } from '#test/support/process/service.ts';
 
 export type Measured = { readonly pid: number; readonly url: string; stop(): Promise<void> };
 

@@ -1,8 +1,8 @@
 // P10: paid executions while 64 clients read public figures as fast as they are answered, against the same without readers.
 
 import { LIMITS } from '#src/domain/limits.ts';
-import { startChainNode } from '#test/support/scripted-node.ts';
-import { makeWorld } from '#test/support/service-world.ts';
+import { startChainNode } from '#test/support/chain/scripted-node.ts';
+import { makeWorld } from '#test/support/world/service-world.ts';
 import { charging, paidTurns } from './calls.ts';
 import type { Turn } from './load.ts';
 import { startPeer } from './processes.ts';

@@ -12,7 +12,7 @@ import { storeQueries } from '#projections/read-models.ts';
 import { trustQueries } from '#projections/trust/query.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { bucketMs, bucketStarts } from '#src/http/routes/monitoring.ts';
-import { startService, waitFor } from '#test/support/service.ts';
+import { startService, waitFor } from '#test/support/process/service.ts';
 import { demand, load, type Turn } from './load.ts';
 import { startPeer } from './processes.ts';
 import { copiesNote, LARGEST, type Records, recordsOf, recordsWorld } from './records.ts';

@@ -12,7 +12,7 @@ import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { tableLayout } from '#src/adapters/read-store/migrations.ts';
 import { rebuildReadModels } from '#src/app/rebuild.ts';
 import { readConfig } from '#src/config.ts';
-import { postgresServer } from '#test/support/postgres.ts';
+import { postgresServer } from '#test/support/log/postgres.ts';
 import { interleaved, type Measure, NO_GOAL, ratioAtLeast, row, timed } from './rounds.ts';
 import { fillSignedLog } from './signed-log.ts';
 

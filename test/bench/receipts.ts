@@ -6,8 +6,8 @@ import { ed25519Verify } from '#src/adapters/signing/ed25519.ts';
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import { readReceiptDocument, verifyDocument } from '#src/domain/receipt/document.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { waitFor } from '#test/support/service.ts';
-import { execute, get, makeWorld, type Report, type World } from '#test/support/service-world.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { execute, get, makeWorld, type Report, type World } from '#test/support/world/service-world.ts';
 import { demand, load, type Turn } from './load.ts';
 import { type Goal, interleaved, type Measure, NO_GOAL, type Row, ratioAtLeast, row } from './rounds.ts';
 

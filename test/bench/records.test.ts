@@ -10,7 +10,7 @@ import { receiptQueries } from '#projections/receipt/query.ts';
 import { transparencyQueries } from '#projections/transparency/query.ts';
 import { trustQueries } from '#projections/trust/query.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
-import { needsPostgres } from '#test/support/postgres.ts';
+import { needsPostgres } from '#test/support/log/postgres.ts';
 import { recordsOf, removeRecords } from './records.ts';
 
 const needs = needsPostgres();

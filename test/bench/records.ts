@@ -10,7 +10,7 @@ import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes } from '#projections/rows.ts';
 import { rebuildReadModels } from '#src/app/rebuild.ts';
 import { readConfig } from '#src/config.ts';
-import { postgresServer } from '#test/support/postgres.ts';
+import { postgresServer } from '#test/support/log/postgres.ts';
 import { type Filled, fillSignedLog } from './signed-log.ts';
 
 /** Tables whose rows are counts of the rows of other tables. */

@@ -1,9 +1,9 @@
 // P13: the CPU of a service to which nothing happens, on each kind of stores, and of one that is called seldom, against the
 // naive durable relay.
 import { sleep } from '#src/lib/time.ts';
-import { startEventStoreServer } from '#test/support/eventstore-server.ts';
-import { postgresServer } from '#test/support/postgres.ts';
-import { makeWorld } from '#test/support/service-world.ts';
+import { startEventStoreServer } from '#test/support/log/eventstore-server.ts';
+import { postgresServer } from '#test/support/log/postgres.ts';
+import { makeWorld } from '#test/support/world/service-world.ts';
 import { DURABLE_PEER, EXECUTE, executions, startClustered, startDurablePeer, warmUpCalls } from './calls.ts';
 import { cpuMs } from './processes.ts';
 import { absoluteAtMost, interleaved, type Measure, type Options, type Row, row } from './rounds.ts';

@@ -1,7 +1,7 @@
 // What a run prints and stores: the table, bench.json, and the table of README.md, whose figures all come from bench.json.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { rootPath } from '#test/support/runtime.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 import type { Point, Row, Size } from './rounds.ts';
 
 export type Results = {

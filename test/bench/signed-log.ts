@@ -6,16 +6,16 @@ import { secretCheck } from '#src/adapters/signing/hash.ts';
 import { createKeyFile, keyFileStore, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import { type DomainEvent, type EventFacts, event, STREAM } from '#src/domain/events.ts';
 import { isReceiptPayload, parseJws } from '#src/domain/receipt/payload.ts';
-import { appendNext } from '#test/support/event-log-fixtures.ts';
-import { signed } from '#test/support/given-receipt.ts';
+import { appendNext } from '#test/support/contract/event-log-fixtures.ts';
+import { signed } from '#test/support/given/given-receipt.ts';
 import {
   decisionAppend,
   jobAppends,
   newEvent,
   PLAN,
   type PlannedAppend,
-} from '#test/support/job-histories.ts';
-import { type TestKey, testKey } from '#test/support/primitives.ts';
+} from '#test/support/given/job-histories.ts';
+import { type TestKey, testKey } from '#test/support/given/primitives.ts';
 
 /** Jobs under way at a time. */
 const BESIDE = 32;

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { needsPostgres } from '#test/support/postgres.ts';
-import { rootPath } from '#test/support/runtime.ts';
+import { needsPostgres } from '#test/support/log/postgres.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 import { MEASURES } from './measures.ts';
 import { IN_README } from './results.ts';
 

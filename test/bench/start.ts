@@ -3,8 +3,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { sleep } from '#src/lib/time.ts';
-import { postgresServer } from '#test/support/postgres.ts';
-import { makeWorld, type World } from '#test/support/service-world.ts';
+import { postgresServer } from '#test/support/log/postgres.ts';
+import { makeWorld, type World } from '#test/support/world/service-world.ts';
 import { demand, load } from './load.ts';
 import { memoryMb, resetPeak, startPeer } from './processes.ts';
 import {

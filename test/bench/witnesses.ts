@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { C2spWitness } from '#test/support/c2sp-witness.ts';
-import { makeWorld } from '#test/support/service-world.ts';
+import { C2spWitness } from '#test/support/witness/c2sp-witness.ts';
+import { makeWorld } from '#test/support/world/service-world.ts';
 import { executions } from './calls.ts';
 import type { Turn } from './load.ts';
 import { interleaved, type Measure, NO_GOAL, row } from './rounds.ts';

@@ -8,10 +8,10 @@ import { openLedger } from '#src/app/buyer.ts';
 import { LedgerUnusable } from '#src/buyer/ledger.ts';
 import { type Order, purchase } from '#src/buyer/purchase.ts';
 import { keyPayer } from '#src/buyer/wallet.ts';
-import { manualClock } from '#test/support/fakes.ts';
-import { type Lies, type LyingRelay, lyingRelay, PAY_TO } from '#test/support/lying-relay.ts';
-import { primitives } from '#test/support/primitives.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { primitives } from '#test/support/given/primitives.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { type Lies, type LyingRelay, lyingRelay, PAY_TO } from '#test/support/witness/lying-relay.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
 
 const folder = testFolder('ledger');
 let files = 0;

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Order } from '#src/buyer/purchase.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { buyerWorld, decoded, good, jwkOf, REQUEST } from '#test/support/buyer-world.ts';
-import { changed, type Lies, PAY_TO, type Tree } from '#test/support/lying-relay.ts';
-import { testKey } from '#test/support/primitives.ts';
+import { testKey } from '#test/support/given/primitives.ts';
+import { changed, type Lies, PAY_TO, type Tree } from '#test/support/witness/lying-relay.ts';
+import { buyerWorld, decoded, good, jwkOf, REQUEST } from '#test/support/world/buyer-world.ts';
 
 const STRANGER = '0x2222222222222222222222222222222222222222';
 const EXECUTE = '/api/execute/webhook';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PRESENT_MS, present } from '#src/buyer/present.ts';
-import { letPass, manualClock } from '#test/support/fakes.ts';
+import { letPass, manualClock } from '#test/support/world/fakes.ts';
 
 const PAYMENT = { name: 'PAYMENT-SIGNATURE', value: 'the one payment' };
 const answer = (status: number, body: unknown, headers: Record<string, string> = {}) => {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { CallResult } from '#src/buyer/purchase.ts';
-import { buyerWorld, decoded, good, jwkOf, membersOf, REQUEST, WALLETS } from '#test/support/buyer-world.ts';
+import { testKey } from '#test/support/given/primitives.ts';
 import {
   changed,
   type Draft,
@@ -12,8 +12,16 @@ import {
   type LyingRelay,
   PAY_TO,
   type Tree,
-} from '#test/support/lying-relay.ts';
-import { testKey } from '#test/support/primitives.ts';
+} from '#test/support/witness/lying-relay.ts';
+import {
+  buyerWorld,
+  decoded,
+  good,
+  jwkOf,
+  membersOf,
+  REQUEST,
+  WALLETS,
+} from '#test/support/world/buyer-world.ts';
 
 const STRANGER = '0x2222222222222222222222222222222222222222';
 

@@ -1,8 +1,8 @@
 // The answer of the target, for a buyer that asks for it: only the bytes that the receipt commits to are accepted.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { buyerWorld, good, membersOf, REQUEST } from '#test/support/buyer-world.ts';
-import { ANSWERED, changed, type Lies } from '#test/support/lying-relay.ts';
+import { ANSWERED, changed, type Lies } from '#test/support/witness/lying-relay.ts';
+import { buyerWorld, good, membersOf, REQUEST } from '#test/support/world/buyer-world.ts';
 
 const ASKS = { returnResponse: true };
 

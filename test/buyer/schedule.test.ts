@@ -14,10 +14,10 @@ import {
   temporalCalendar,
 } from '#src/app/buyer.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { letPass, manualClock } from '#test/support/fakes.ts';
-import { changed, PAY_TO, type Tree } from '#test/support/lying-relay.ts';
-import { CANCEL_TOKEN, HOUR, SCHEDULE, type SellingLies, sellingRelay } from '#test/support/selling-relay.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { changed, PAY_TO, type Tree } from '#test/support/witness/lying-relay.ts';
+import { letPass, manualClock } from '#test/support/world/fakes.ts';
+import { CANCEL_TOKEN, HOUR, SCHEDULE, type SellingLies, sellingRelay } from './selling-relay.ts';
 
 const folder = testFolder('schedule');
 const calendar = temporalCalendar();

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { after, before, test } from 'node:test';
 import { limitedSend, present } from '#src/buyer/present.ts';
-import { manualClock } from '#test/support/fakes.ts';
-import { type LoopbackServer, loopbackServer } from '#test/support/loopback-server.ts';
+import { type LoopbackServer, loopbackServer } from '#test/support/process/loopback-server.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
 
 const paths: Readonly<Record<string, (response: ServerResponse) => void>> = {
   '/small': (response) => void response.end('x'.repeat(1000)),

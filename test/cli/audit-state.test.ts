@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { type AuditHistory, auditHistory } from '#test/support/audit-history.ts';
-import { runCli } from '#test/support/cli.ts';
-import { appendAll } from '#test/support/service-log.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { type AuditHistory, auditHistory } from '#test/support/given/audit-history.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { appendAll } from '#test/support/world/service-log.ts';
 
 const folder = testFolder('audit-state-cli');
 

@@ -8,15 +8,15 @@ import { before, test } from 'node:test';
 import { findingTable } from '#src/cli/audit-report.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import { STREAM } from '#src/domain/events.ts';
-import { type AuditHistory, auditHistory } from '#test/support/audit-history.ts';
-import { auditText, exportOf, jobsIn, ofJob, without } from '#test/support/audit-tampering.ts';
-import { givenRecord } from '#test/support/audited-record.ts';
-import { c2spKey } from '#test/support/c2sp.ts';
-import { runCli } from '#test/support/cli.ts';
-import { policyText } from '#test/support/cosigned.ts';
-import { decisionAppend, newEvent } from '#test/support/job-histories.ts';
-import { runtimeCommand } from '#test/support/runtime.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { type AuditHistory, auditHistory } from '#test/support/given/audit-history.ts';
+import { auditText, exportOf, jobsIn, ofJob, without } from '#test/support/given/audit-tampering.ts';
+import { givenRecord } from '#test/support/given/audited-record.ts';
+import { decisionAppend, newEvent } from '#test/support/given/job-histories.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { runtimeCommand } from '#test/support/process/runtime.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { c2spKey } from '#test/support/witness/c2sp.ts';
+import { policyText } from '#test/support/witness/cosigned.ts';
 
 const folder = testFolder('audit-cli');
 

@@ -18,10 +18,10 @@ import { readKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Manifest } from '#src/domain/backup/manifest.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
-import { runCli } from '#test/support/cli.ts';
-import { startCli } from '#test/support/cli-process.ts';
-import type { Service } from '#test/support/service.ts';
-import { type Executed, execute, get, makeWorld, type World } from '#test/support/service-world.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { startCli } from '#test/support/process/cli-process.ts';
+import type { Service } from '#test/support/process/service.ts';
+import { type Executed, execute, get, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 /** Unavailable: calls are executed, and nothing else is needed here. */
 const DATABASE_URL = 'postgres://user@127.0.0.1:1/none';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
-import { runCli } from '#test/support/cli.ts';
+import { runCli } from '#test/support/process/cli.ts';
 
 const { stdout: script } = await runCli(['completion', 'bash']);
 

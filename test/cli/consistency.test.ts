@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { toBase64 } from '#src/domain/encoding.ts';
-import { runCli } from '#test/support/cli.ts';
-import { keySet, receiptFolder } from '#test/support/cli-receipts.ts';
-import { loopbackServer } from '#test/support/loopback-server.ts';
-import { sha256, testKey } from '#test/support/primitives.ts';
-import { ORIGIN, type SmallLog, smallLog } from '#test/support/small-log.ts';
+import { sha256, testKey } from '#test/support/given/primitives.ts';
+import { ORIGIN, type SmallLog, smallLog } from '#test/support/log/small-log.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { keySet, receiptFolder } from '#test/support/process/cli-receipts.ts';
+import { loopbackServer } from '#test/support/process/loopback-server.ts';
 
 const { file, remove } = receiptFolder();
 after(remove);

@@ -7,10 +7,10 @@ import { after, before, test } from 'node:test';
 import { damageLine, endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import type { Damage } from '#src/domain/damage.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { runCli } from '#test/support/cli.ts';
-import { flipByte, hideInIndex, offsetOf } from '#test/support/damaged-file.ts';
-import { appendAll, decisionAppend, jobAppends, PLAN } from '#test/support/job-histories.ts';
-import { eventsOf, withLog } from '#test/support/service-log.ts';
+import { appendAll, decisionAppend, jobAppends, PLAN } from '#test/support/given/job-histories.ts';
+import { flipByte, hideInIndex, offsetOf } from '#test/support/log/damaged-file.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { eventsOf, withLog } from '#test/support/world/service-log.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-damage-cli-'));
 after(() => rmSync(folder, { recursive: true, force: true }));

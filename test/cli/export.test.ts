@@ -22,12 +22,12 @@ import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts
 import { utf8 } from '#src/domain/encoding.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { systemCode } from '#src/lib/system-error.ts';
-import { runCli } from '#test/support/cli.ts';
-import { type RunningCli, startCli } from '#test/support/cli-process.ts';
-import { checkpointSigned } from '#test/support/given-events.ts';
-import { appendAll, decisionAppend, jobAppends, newEvent, PLAN } from '#test/support/job-histories.ts';
-import { withLog } from '#test/support/service-log.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { checkpointSigned } from '#test/support/given/given-events.ts';
+import { appendAll, decisionAppend, jobAppends, newEvent, PLAN } from '#test/support/given/job-histories.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { type RunningCli, startCli } from '#test/support/process/cli-process.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { withLog } from '#test/support/world/service-log.ts';
 
 const folder = testFolder('export-cli');
 

@@ -6,10 +6,10 @@ import { before, describe, test } from 'node:test';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { createKeyFile, keyFileStore, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import { activateSigningKeys } from '#src/usecases/signing-keys/key-ring.ts';
-import { runCli } from '#test/support/cli.ts';
-import { collectingLogger } from '#test/support/fakes.ts';
-import { withLog } from '#test/support/service-log.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { collectingLogger } from '#test/support/world/fakes.ts';
+import { withLog } from '#test/support/world/service-log.ts';
 
 const folder = testFolder('keys-change');
 const keyFile = join(folder, 'keys.json');

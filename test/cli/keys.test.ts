@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { runCli } from '#test/support/cli.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('keys-test');
 

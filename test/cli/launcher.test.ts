@@ -6,9 +6,9 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { ASSETS } from '#src/assets.ts';
-import { needsNode } from '#test/support/requirements.ts';
-import { rootPath } from '#test/support/runtime.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { needsNode } from '#test/support/chain/requirements.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const needs = needsNode(20);
 const folder = testFolder('cli-launcher');

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import postgres from 'postgres';
-import { runCli } from '#test/support/cli.ts';
-import { needsPostgres, postgresServer } from '#test/support/postgres.ts';
+import { needsPostgres, postgresServer } from '#test/support/log/postgres.ts';
+import { runCli } from '#test/support/process/cli.ts';
 
 describe('relay migrate', () => {
   test('without DATABASE_URL it cannot run', async () => {

@@ -6,13 +6,13 @@ import { closeSync, mkdtempSync, openSync, readdirSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { jsonText, plain } from '#src/cli/terminal.ts';
-import { auditHistory } from '#test/support/audit-history.ts';
-import { exportOf, jobsIn, ofJob, without } from '#test/support/audit-tampering.ts';
-import { runCli } from '#test/support/cli.ts';
-import { appendAll, decisionAppend } from '#test/support/job-histories.ts';
-import { rootPath, runtimeCommand } from '#test/support/runtime.ts';
-import { withLog } from '#test/support/service-log.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { auditHistory } from '#test/support/given/audit-history.ts';
+import { exportOf, jobsIn, ofJob, without } from '#test/support/given/audit-tampering.ts';
+import { appendAll, decisionAppend } from '#test/support/given/job-histories.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { rootPath, runtimeCommand } from '#test/support/process/runtime.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { withLog } from '#test/support/world/service-log.ts';
 
 const folder = testFolder('output');
 const [clean, bad, DATA_DIR] = ['clean', 'bad', 'data'].map((name) => join(folder, name)) as [

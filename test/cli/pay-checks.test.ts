@@ -8,7 +8,8 @@ import { after, before, describe, test } from 'node:test';
 import { Command } from 'commander';
 import { EXIT, exitOf } from '#src/cli/exit.ts';
 import { addPay } from '#src/cli/pay.ts';
-import { runCli } from '#test/support/cli.ts';
+import { testKey } from '#test/support/given/primitives.ts';
+import { runCli } from '#test/support/process/cli.ts';
 import {
   changed,
   type Lies,
@@ -16,9 +17,8 @@ import {
   lyingRelay,
   PAY_TO,
   relayServer,
-} from '#test/support/lying-relay.ts';
-import { testKey } from '#test/support/primitives.ts';
-import { makeWorld } from '#test/support/service-world.ts';
+} from '#test/support/witness/lying-relay.ts';
+import { makeWorld } from '#test/support/world/service-world.ts';
 
 const KEY = `0x${'c3'.repeat(32)}`;
 const TARGET = 'https://target.example/hook';

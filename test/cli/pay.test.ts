@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { runCli } from '#test/support/cli.ts';
-import { startCli } from '#test/support/cli-process.ts';
-import { invalid } from '#test/support/facilitator-double.ts';
-import { ALL_GOOD, factsOf, isPaid, payWorld } from '#test/support/pay-world.ts';
-import type { FrontAnswer } from '#test/support/relay-front.ts';
-import { waitFor } from '#test/support/service.ts';
+import { invalid } from '#test/support/chain/facilitator-double.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { startCli } from '#test/support/process/cli-process.ts';
+import type { FrontAnswer } from '#test/support/process/relay-front.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { ALL_GOOD, factsOf, isPaid, payWorld } from './pay-world.ts';
 
 const it = payWorld();
 const { scene, run, books } = it;

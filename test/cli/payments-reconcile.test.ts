@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { numberToHex, pad } from 'viem';
-import { runCli } from '#test/support/cli.ts';
-import { HEAD, startScriptedNode, TRANSFER } from '#test/support/scripted-node.ts';
-import { withLog } from '#test/support/service-log.ts';
+import { HEAD, startScriptedNode, TRANSFER } from '#test/support/chain/scripted-node.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { withLog } from '#test/support/world/service-log.ts';
 
 const ASSET = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const PAYEE = '0x1111111111111111111111111111111111111111';

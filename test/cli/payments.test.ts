@@ -9,7 +9,6 @@ import { EXIT, exitOf } from '#src/cli/exit.ts';
 import { addPayments } from '#src/cli/payments.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import { claimOfKey } from '#src/usecases/execution/execution-call.ts';
-import { runCli } from '#test/support/cli.ts';
 import {
   hex,
   jobCompleted,
@@ -20,11 +19,12 @@ import {
   paymentSettled,
   settlementCorrected,
   settlementUnknown,
-} from '#test/support/given-events.ts';
-import { newEvent } from '#test/support/job-histories.ts';
-import { startService } from '#test/support/service.ts';
-import { withLog } from '#test/support/service-log.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+} from '#test/support/given/given-events.ts';
+import { newEvent } from '#test/support/given/job-histories.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { startService } from '#test/support/process/service.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { withLog } from '#test/support/world/service-log.ts';
 
 const folder = testFolder('payments-test');
 

@@ -5,14 +5,14 @@ import { after, before, describe, test } from 'node:test';
 import postgres from 'postgres';
 import { acquireProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
-import { runCli } from '#test/support/cli.ts';
-import { startCli } from '#test/support/cli-process.ts';
-import { appendAll, decisionAppend, jobAppends, jobIdOf, PLAN } from '#test/support/job-histories.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { silent } from '#test/support/read-store.ts';
-import { waitFor } from '#test/support/service.ts';
-import { withLog } from '#test/support/service-log.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { appendAll, decisionAppend, jobAppends, jobIdOf, PLAN } from '#test/support/given/job-histories.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { silent } from '#test/support/log/read-store.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { startCli } from '#test/support/process/cli-process.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { withLog } from '#test/support/world/service-log.ts';
 
 const folder = testFolder('rebuild-cli');
 

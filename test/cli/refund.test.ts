@@ -3,7 +3,13 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { EXIT } from '#src/cli/exit.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
-import { runCli } from '#test/support/cli.ts';
+import {
+  type ChainNode,
+  chainOfNow,
+  HEAD,
+  startChainNode,
+  startScriptedNode,
+} from '#test/support/chain/scripted-node.ts';
 import {
   hex,
   JOB_ID,
@@ -14,17 +20,11 @@ import {
   paymentReserved,
   paymentSettled,
   T0,
-} from '#test/support/given-events.ts';
-import { newEvent } from '#test/support/job-histories.ts';
-import {
-  type ChainNode,
-  chainOfNow,
-  HEAD,
-  startChainNode,
-  startScriptedNode,
-} from '#test/support/scripted-node.ts';
-import { withLog } from '#test/support/service-log.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+} from '#test/support/given/given-events.ts';
+import { newEvent } from '#test/support/given/job-histories.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { withLog } from '#test/support/world/service-log.ts';
 
 const DATA_DIR = testFolder('refund-test');
 const env = { DATA_DIR };

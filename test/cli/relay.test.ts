@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import { schemaCheck } from '#src/http/request/validation.ts';
-import { runCli } from '#test/support/cli.ts';
-import { startCli } from '#test/support/cli-process.ts';
-import { rootPath } from '#test/support/runtime.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { startCli } from '#test/support/process/cli-process.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 
 const COMMANDS = [
   ['serve'],

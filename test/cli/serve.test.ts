@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { startCli } from '#test/support/cli-process.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { startCli } from '#test/support/process/cli-process.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('serve-test');
 

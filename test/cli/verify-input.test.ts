@@ -2,10 +2,17 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { runCli } from '#test/support/cli.ts';
-import type { CliOptions } from '#test/support/cli-process.ts';
-import { jws, key, keySet, receiptAnswer, receiptFolder, stranger } from '#test/support/cli-receipts.ts';
-import { loopbackServer } from '#test/support/loopback-server.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import type { CliOptions } from '#test/support/process/cli-process.ts';
+import {
+  jws,
+  key,
+  keySet,
+  receiptAnswer,
+  receiptFolder,
+  stranger,
+} from '#test/support/process/cli-receipts.ts';
+import { loopbackServer } from '#test/support/process/loopback-server.ts';
 
 const { path: folder, keys: KEYS, file, remove } = receiptFolder();
 after(remove);

@@ -1,7 +1,8 @@
 // relay verify: good receipts in all their forms, and every kind of tampering.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { runCli } from '#test/support/cli.ts';
+import { signed } from '#test/support/given/given-receipt.ts';
+import { runCli } from '#test/support/process/cli.ts';
 import {
   executionAnswer,
   jws,
@@ -11,9 +12,8 @@ import {
   receiptAnswer,
   receiptFolder,
   stranger,
-} from '#test/support/cli-receipts.ts';
-import { signed } from '#test/support/given-receipt.ts';
-import { RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
+} from '#test/support/process/cli-receipts.ts';
+import { RECEIPT_CHECKS } from '#test/support/world/service-receipts.ts';
 
 const { keys: KEYS, file, remove } = receiptFolder();
 after(remove);

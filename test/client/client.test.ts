@@ -7,8 +7,8 @@ import { x402Client } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
 import * as source from '#src/client/client.ts';
 import * as built from '#src/verify/built/client.js';
-import { REQUEST, WALLETS } from '#test/support/buyer-world.ts';
-import { ANSWERED, changed, lyingRelay, PAY_TO } from '#test/support/lying-relay.ts';
+import { ANSWERED, changed, lyingRelay, PAY_TO } from '#test/support/witness/lying-relay.ts';
+import { REQUEST, WALLETS } from '#test/support/world/buyer-world.ts';
 
 type Client = {
   readonly relayClient: typeof built.relayClient;

@@ -5,9 +5,9 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { sleep } from '#src/lib/time.ts';
-import { startCli } from '#test/support/cli-process.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { startCli } from '#test/support/process/cli-process.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('demo-test');
 

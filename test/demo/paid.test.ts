@@ -4,10 +4,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { EXIT, exitOf } from '#src/cli/exit.ts';
 import { startPaidWorld } from '#src/demo/paid.ts';
-import { startCli } from '#test/support/cli-process.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { runtimeName } from '#test/support/runtime.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { startCli } from '#test/support/process/cli-process.ts';
+import { runtimeName } from '#test/support/process/runtime.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const needs = needsAnvil();
 const TMPDIR = testFolder('demo-paid-test');

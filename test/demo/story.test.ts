@@ -7,11 +7,11 @@ import type { Received } from '#src/demo/target.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { receiptLeafData } from '#src/domain/transparency/tree.ts';
 import { parseWitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
-import { payloadOf, signed } from '#test/support/given-receipt.ts';
-import { jsonOf, loopbackServer, sendJson } from '#test/support/loopback-server.ts';
-import { primitives, sha256, testKey } from '#test/support/primitives.ts';
-import { smallLog } from '#test/support/small-log.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { payloadOf, signed } from '#test/support/given/given-receipt.ts';
+import { primitives, sha256, testKey } from '#test/support/given/primitives.ts';
+import { smallLog } from '#test/support/log/small-log.ts';
+import { jsonOf, loopbackServer, sendJson } from '#test/support/process/loopback-server.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('story-test');
 

@@ -4,12 +4,12 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { startCli } from '#test/support/cli-process.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { BINARY, rootPath } from '#test/support/runtime.ts';
-import type { Service } from '#test/support/service.ts';
-import { execute, get, makeWorld, type World } from '#test/support/service-world.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { startCli } from '#test/support/process/cli-process.ts';
+import { BINARY, rootPath } from '#test/support/process/runtime.ts';
+import type { Service } from '#test/support/process/service.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { execute, get, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 const folder = testFolder('binary');
 const cwd = join(folder, 'empty');

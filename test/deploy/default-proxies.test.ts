@@ -10,14 +10,14 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
-import { type FacilitatorDouble, facilitatorDouble } from '#test/support/facilitator-double.ts';
-import { fixedPort } from '#test/support/fixed-port.ts';
-import { challenge, makePayment, newPayer, type Payer } from '#test/support/payer.ts';
-import { needsProgram } from '#test/support/requirements.ts';
-import { type ChainNode, startChainNode } from '#test/support/scripted-node.ts';
-import type { Service } from '#test/support/service.ts';
-import { makeWorld, post, type World } from '#test/support/service-world.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { type FacilitatorDouble, facilitatorDouble } from '#test/support/chain/facilitator-double.ts';
+import { challenge, makePayment, newPayer, type Payer } from '#test/support/chain/payer.ts';
+import { needsProgram } from '#test/support/chain/requirements.ts';
+import { type ChainNode, startChainNode } from '#test/support/chain/scripted-node.ts';
+import { fixedPort } from '#test/support/process/fixed-port.ts';
+import type { Service } from '#test/support/process/service.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { makeWorld, post, type World } from '#test/support/world/service-world.ts';
 
 /** Of the status line and all headers: nginx passes on 4 kB. */
 const HEAD_MAX = 3500;

@@ -9,9 +9,9 @@ import { validate } from 'dockerfile-utils';
 import { parseAllDocuments } from 'yaml';
 import { readConfig } from '#src/config.ts';
 import { VARIABLES } from '#src/config-variables.ts';
-import { needsProgram } from '#test/support/requirements.ts';
-import { rootPath } from '#test/support/runtime.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { needsProgram } from '#test/support/chain/requirements.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('deploy-files');
 const deploy = (file: string) => `${rootPath}/deploy/${file}`;

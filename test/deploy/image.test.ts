@@ -6,13 +6,13 @@ import { chownSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, st
 import { dirname, join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { DockerfileParser } from 'dockerfile-ast';
-import { endOf, inherited } from '#test/support/cli-process.ts';
-import { fixedPort } from '#test/support/fixed-port.ts';
-import { needsMounts } from '#test/support/other-user.ts';
-import { rootPath } from '#test/support/runtime.ts';
-import { waitFor } from '#test/support/service.ts';
-import { execute } from '#test/support/service-world.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { endOf, inherited } from '#test/support/process/cli-process.ts';
+import { fixedPort } from '#test/support/process/fixed-port.ts';
+import { needsMounts } from '#test/support/process/other-user.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { execute } from '#test/support/world/service-world.ts';
 
 const folder = testFolder('image');
 const image = join(folder, 'image');

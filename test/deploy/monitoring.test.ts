@@ -5,11 +5,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { parse } from 'yaml';
-import { ALERT_RULES } from '#test/support/alert-rules.ts';
-import { everyFigure } from '#test/support/every-figure.ts';
-import { needsProgram } from '#test/support/requirements.ts';
-import { rootPath } from '#test/support/runtime.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { needsProgram } from '#test/support/chain/requirements.ts';
+import { ALERT_RULES } from '#test/support/given/alert-rules.ts';
+import { everyFigure } from '#test/support/given/every-figure.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('monitoring');
 const deploy = (file: string) => `${rootPath}/deploy/${file}`;

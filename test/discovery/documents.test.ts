@@ -12,7 +12,7 @@ import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS, type Limit, METHODS, TIMES } from '#src/domain/limits.ts';
 import { schemaCheck } from '#src/http/request/validation.ts';
 import { documentFacts } from '#src/http/routes/documents.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
 
 const factsWith = (changes: Partial<Facts> = {}): Facts => ({ ...documentFacts(fakeWorld()), ...changes });
 const check = schemaCheck(WebhookRequest);

@@ -8,15 +8,9 @@ import { FACTORS, LIMITS } from '#src/domain/limits.ts';
 import { placesOf } from '#src/domain/places.ts';
 import { refused } from '#src/domain/refusal.ts';
 import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
-import { appOf, countingQuota, fakeWorld } from '#test/support/http-deps.ts';
-import {
-  costList,
-  EVERY_LIMIT,
-  REQUEST_COSTS,
-  TOOLS,
-  TWO_VERIFIED_FROM,
-} from '#test/support/request-costs.ts';
-import { rootPath } from '#test/support/runtime.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
+import { appOf, countingQuota, fakeWorld } from '#test/support/world/http-deps.ts';
+import { costList, EVERY_LIMIT, REQUEST_COSTS, TOOLS, TWO_VERIFIED_FROM } from './request-costs.ts';
 
 const SERVED: readonly RouteFacts[] = [...Object.values(ROUTES), ...Object.values(SCHEDULE_ROUTES)];
 const nameOf = ({ method, path }: RouteFacts) => `${method} ${path}`;

@@ -12,7 +12,7 @@ import {
   toHex,
   utf8,
 } from '#src/domain/encoding.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { runs } from '#test/support/given/property-runs.ts';
 
 const anyBytes = fc.uint8Array({ maxLength: 40 });
 

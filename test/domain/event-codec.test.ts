@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeEvent, readEvent } from '#src/domain/event-codec.ts';
-import { jobStarted } from '#test/support/given-events.ts';
+import { jobStarted } from '#test/support/given/given-events.ts';
 
 const stored = (changes: object = {}) => JSON.parse(JSON.stringify({ ...jobStarted(), ...changes }));
 

@@ -5,7 +5,7 @@ import { decodeEvent, readerOf } from '#src/domain/event-codec.ts';
 import { declareVersions, writtenAs } from '#src/domain/event-fields.ts';
 import { newerKind, newerText, READ_VERSIONS } from '#src/domain/event-versions.ts';
 import { EVENT_TYPES, EVENTS, event as eventOf } from '#src/domain/events.ts';
-import { jobStarted } from '#test/support/given-events.ts';
+import { jobStarted } from '#test/support/given/given-events.ts';
 
 const stored = (changes: object = {}) => JSON.parse(JSON.stringify({ ...jobStarted(), ...changes }));
 const versioned = (v: unknown) => stored({ data: { ...stored().data, v } });

@@ -16,8 +16,8 @@ import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import { verifySignedCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { verifyConsistencyProof } from '#src/domain/transparency/merkle.ts';
 import { parseTlogProof } from '#src/domain/transparency/tlog-proof.ts';
-import { factsOfJob } from '#test/support/given-receipt.ts';
-import { primitives } from '#test/support/primitives.ts';
+import { factsOfJob } from '#test/support/given/given-receipt.ts';
+import { primitives } from '#test/support/given/primitives.ts';
 
 const FROZEN = {
   'events-v1.json': 'e4da6d5f028dcf3ddc5c519468ccded8367fb48905fc1c7091dbc2ba2cb27162',

@@ -5,8 +5,8 @@ import { type TSchema, Type } from '@sinclair/typebox';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { portableSchema } from '#src/domain/portable-schema.ts';
 import { Nullable, OneOf } from '#src/domain/schema-parts.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
 
 const Text = Type.String({ maxLength: 2, description: 'Short.' });
 const Named = Type.Object({ n: Type.Integer() });

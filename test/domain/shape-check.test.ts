@@ -4,8 +4,8 @@ import { type TSchema, Type } from '@sinclair/typebox';
 import { EVENT_TYPES, EVENTS } from '#src/domain/events.ts';
 import { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
-import * as samples from '#test/support/given-events.ts';
-import { payloadOf } from '#test/support/given-receipt.ts';
+import * as samples from '#test/support/given/given-events.ts';
+import { payloadOf } from '#test/support/given/given-receipt.ts';
 
 /** As under a content security policy without 'unsafe-eval'. */
 function withoutEval<T>(act: () => T): T {

@@ -8,8 +8,8 @@ import { LIMITS } from '#src/domain/limits.ts';
 import { schemaCheck } from '#src/http/request/validation.ts';
 import { ExecutionResponse } from '#src/http/response/execution-response.ts';
 import { lab } from '#test/adapters/payments/lab.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
 
 type Settings = NonNullable<Parameters<typeof fakeWorld>[0]>['settings'];
 type SourcedText = { readonly from: string; readonly text: string };

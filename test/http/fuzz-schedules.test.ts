@@ -10,7 +10,10 @@ import { load, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { quoteRun, quoteSchedule, timeOf } from '#src/usecases/schedules/quote.ts';
-import { fakeProtocol } from '#test/support/fakes-protocol.ts';
+import { fakeProtocol } from '#test/support/chain/fakes-protocol.ts';
+import { SCHEDULE_ID, T0 } from '#test/support/given/given-events.ts';
+import { rounds, runs } from '#test/support/given/property-runs.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
 import {
   create,
   FREE,
@@ -18,11 +21,8 @@ import {
   idOf,
   type ScheduleWorld,
   scheduleWorld,
-} from '#test/support/fakes-schedules.ts';
-import { SCHEDULE_ID, T0 } from '#test/support/given-events.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
-import { rounds, runs } from '#test/support/property-runs.ts';
+} from '#test/support/world/fakes-schedules.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
 
 const word = fc.string({ unit: 'binary', maxLength: 20 });
 const value = fc.jsonValue({ maxDepth: 2 });

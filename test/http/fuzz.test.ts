@@ -4,9 +4,11 @@ import fc from 'fast-check';
 import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { handOffBrowser, previewSchedule } from '#src/usecases/planning/free-plans.ts';
-import { fakeProtocol } from '#test/support/fakes-protocol.ts';
-import { world as usecaseWorld } from '#test/support/fakes-world.ts';
-import { clientOf } from '#test/support/http-client.ts';
+import { fakeProtocol } from '#test/support/chain/fakes-protocol.ts';
+import { rounds, runs } from '#test/support/given/property-runs.ts';
+import { publicLog } from '#test/support/log/public-log.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { world as usecaseWorld } from '#test/support/world/fakes-world.ts';
 import {
   DECISION,
   decided,
@@ -15,9 +17,7 @@ import {
   paidExecution,
   policyCheck,
   RECEIPT,
-} from '#test/support/http-deps.ts';
-import { rounds, runs } from '#test/support/property-runs.ts';
-import { publicLog } from '#test/support/public-log.ts';
+} from '#test/support/world/http-deps.ts';
 
 const word = fc.string({ unit: 'binary', maxLength: 30 });
 const url = fc.oneof(

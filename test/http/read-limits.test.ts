@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LIMITS } from '#src/domain/limits.ts';
-import { letPass, manualClock, quiet } from '#test/support/fakes.ts';
-import { appOf, fakeWorld, JOB } from '#test/support/http-deps.ts';
+import { letPass, manualClock, quiet } from '#test/support/world/fakes.ts';
+import { appOf, fakeWorld, JOB } from '#test/support/world/http-deps.ts';
 
 function given({ readsPerMinute = 120, inFlight = 0 } = {}) {
   const clock = manualClock();

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { lab } from '#test/adapters/payments/lab.ts';
-import { clientOf, type OpenApi } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
+import { clientOf, type OpenApi } from '#test/support/process/http-client.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
 
 type Example = { readonly from: string; readonly path: string; readonly body: unknown };
 type Members = Readonly<Record<string, unknown>>;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
-import { appOf, fakeWorld } from '#test/support/http-deps.ts';
+import { appOf, fakeWorld } from '#test/support/world/http-deps.ts';
 
 const table: readonly RouteFacts[] = Object.values(ROUTES);
 const nameOf = ({ method, path }: { readonly method: string; readonly path: string }) => `${method} ${path}`;

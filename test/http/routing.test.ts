@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { appOf, countingQuota, fakeWorld, JOB, job } from '#test/support/http-deps.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import { appOf, countingQuota, fakeWorld, JOB, job } from '#test/support/world/http-deps.ts';
 
 const UUID = /^[0-9a-f-]{36}$/;
 

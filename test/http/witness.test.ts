@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { WITNESS_SERVER_LIMITS } from '#src/domain/transparency/witness.ts';
 import { witnessApp } from '#src/http/witness.ts';
 import type { AddCheckpoint, Witness } from '#src/usecases/witness/add-checkpoint.ts';
-import { collectingLogger, letPass, manualClock } from '#test/support/fakes.ts';
+import { collectingLogger, letPass, manualClock } from '#test/support/world/fakes.ts';
 
 const witness: Witness = {
   addCheckpoint: async () => ({ kind: 'cosigned', lines: '— w AAAAAAAA\n' }),

@@ -6,8 +6,8 @@ import { registerExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { makePaidWorld, type PaidWorld } from '#test/support/world/paid-world.ts';
 
 const needs = needsAnvil();
 

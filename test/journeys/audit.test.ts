@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { parseLine } from '#src/domain/audit/export-format.ts';
 import { STREAM } from '#src/domain/events.ts';
-import { type AuditHistory, auditHistory, copyInto, historyKeys } from '#test/support/audit-history.ts';
+import { type AuditHistory, auditHistory, copyInto, historyKeys } from '#test/support/given/audit-history.ts';
 import {
   auditText,
   type Events,
@@ -15,10 +15,10 @@ import {
   type Kept,
   ofJob,
   renumbered,
-} from '#test/support/audit-tampering.ts';
-import { runCli } from '#test/support/cli.ts';
-import { withLog } from '#test/support/service-log.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+} from '#test/support/given/audit-tampering.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { withLog } from '#test/support/world/service-log.ts';
 
 const folder = testFolder('audit-journey');
 

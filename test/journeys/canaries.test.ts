@@ -3,11 +3,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { canaryFor, filesBelow, formsOf, wordsIn } from '#test/support/canaries.ts';
-import { runCli } from '#test/support/cli.ts';
-import { fixedPort } from '#test/support/fixed-port.ts';
-import type { Ended, Service } from '#test/support/service.ts';
-import { opened } from '#test/support/service-receipts.ts';
+import { canaryFor, filesBelow, formsOf, wordsIn } from '#test/support/given/canaries.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { fixedPort } from '#test/support/process/fixed-port.ts';
+import type { Ended, Service } from '#test/support/process/service.ts';
+import { startTraceCollector, type TraceCollector } from '#test/support/process/trace-collector.ts';
+import { opened } from '#test/support/world/service-receipts.ts';
 import {
   type Answered,
   type ErrorBody,
@@ -16,8 +17,7 @@ import {
   makeWorld,
   post,
   type World,
-} from '#test/support/service-world.ts';
-import { startTraceCollector, type TraceCollector } from '#test/support/trace-collector.ts';
+} from '#test/support/world/service-world.ts';
 
 const PATH = canaryFor('path');
 const QUERY = canaryFor('query');

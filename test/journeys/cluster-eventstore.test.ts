@@ -1,4 +1,4 @@
 // Three processes over EventStoreDB and PostgreSQL, with no state of their own.
-import { clusterStory } from '#test/support/cluster-story.ts';
+import { clusterStory } from '#test/support/process/cluster-story.ts';
 
 clusterStory('eventstoredb+postgres');

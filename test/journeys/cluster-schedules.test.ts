@@ -3,16 +3,16 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { runCli } from '#test/support/cli.ts';
-import { type Cluster, type Member, makeCluster } from '#test/support/cluster.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { assertDelivered, each, sendPatiently } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, PURSE, type Sample } from '#test/support/paid-world.ts';
-import { challenge, makePayment, type Payer, type Payment } from '#test/support/payer.ts';
-import { needsPostgres } from '#test/support/postgres.ts';
-import { waitFor } from '#test/support/service.ts';
-import { assertVerifiesOffline, sendsRecorded } from '#test/support/service-receipts.ts';
-import { type Answered, type ErrorBody, get, post } from '#test/support/service-world.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { challenge, makePayment, type Payer, type Payment } from '#test/support/chain/payer.ts';
+import { needsPostgres } from '#test/support/log/postgres.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { type Cluster, type Member, makeCluster } from '#test/support/process/cluster.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { assertDelivered, each, sendPatiently } from '#test/support/world/paid-call.ts';
+import { makePaidWorld, type PaidWorld, PURSE, type Sample } from '#test/support/world/paid-world.ts';
+import { assertVerifiesOffline, sendsRecorded } from '#test/support/world/service-receipts.ts';
+import { type Answered, type ErrorBody, get, post } from '#test/support/world/service-world.ts';
 
 const ROUTE = '/api/schedules/webhook';
 const RUNS = 10;

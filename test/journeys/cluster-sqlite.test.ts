@@ -1,4 +1,4 @@
 // Three processes of one machine over one embedded log and one PostgreSQL.
-import { clusterStory } from '#test/support/cluster-story.ts';
+import { clusterStory } from '#test/support/process/cluster-story.ts';
 
 clusterStory('sqlite+postgres');

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sleep } from '#src/lib/time.ts';
-import { LONG } from '#test/support/property-runs.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
-import { jobTypes, recordedIn } from '#test/support/service-log.ts';
-import { assertVerifiesOffline, sendsRecorded, UNKNOWN_SENDS } from '#test/support/service-receipts.ts';
-import { assertStands } from '#test/support/service-stands.ts';
+import { LONG } from '#test/support/given/property-runs.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { jobTypes, recordedIn } from '#test/support/world/service-log.ts';
+import { assertVerifiesOffline, sendsRecorded, UNKNOWN_SENDS } from '#test/support/world/service-receipts.ts';
+import { assertStands } from '#test/support/world/service-stands.ts';
 import {
   type Answered,
   type Executed,
@@ -15,7 +15,7 @@ import {
   get,
   makeWorld,
   type World,
-} from '#test/support/service-world.ts';
+} from '#test/support/world/service-world.ts';
 
 type Call = {
   readonly n: number;

@@ -5,7 +5,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
-import { runCli } from '#test/support/cli.ts';
+import { assertReplays, hitsOf } from '#test/support/given/fault-words.ts';
+import { LONG } from '#test/support/given/property-runs.ts';
 import {
   flipByte,
   hideInIndex,
@@ -15,8 +16,9 @@ import {
   pageTypeAt,
   reindex,
   zeroPageAt,
-} from '#test/support/damaged-file.ts';
-import { assertReplays, hitsOf } from '#test/support/fault-words.ts';
+} from '#test/support/log/damaged-file.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { waitFor } from '#test/support/process/service.ts';
 import {
   ALTERED_MAIN,
   assertLogged,
@@ -24,11 +26,9 @@ import {
   passThrough,
   type Seen,
   type Watched,
-} from '#test/support/health-states.ts';
-import { LONG } from '#test/support/property-runs.ts';
-import { waitFor } from '#test/support/service.ts';
-import { assertStands } from '#test/support/service-stands.ts';
-import { type Executed, execute, get, makeWorld, type World } from '#test/support/service-world.ts';
+} from '#test/support/world/health-states.ts';
+import { assertStands } from '#test/support/world/service-stands.ts';
+import { type Executed, execute, get, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 const DAMAGED: Seen = {
   status: 200,

@@ -5,9 +5,16 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { sentenceOf } from '#src/domain/monitoring/conditions.ts';
-import { runCli } from '#test/support/cli.ts';
-import { logLines, waitFor } from '#test/support/service.ts';
-import { type ErrorBody, execute, get, makeWorld, post, type World } from '#test/support/service-world.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { logLines, waitFor } from '#test/support/process/service.ts';
+import {
+  type ErrorBody,
+  execute,
+  get,
+  makeWorld,
+  post,
+  type World,
+} from '#test/support/world/service-world.ts';
 
 type Health = {
   readonly ok: boolean;

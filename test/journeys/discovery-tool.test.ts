@@ -4,12 +4,12 @@ import { spawn } from 'node:child_process';
 import process from 'node:process';
 import { after, before, describe, test } from 'node:test';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { type FacilitatorDouble, facilitatorDouble } from '#test/support/facilitator-double.ts';
-import { newPayer } from '#test/support/payer.ts';
-import { runtimeCommand } from '#test/support/runtime.ts';
-import { type ChainNode, startChainNode } from '#test/support/scripted-node.ts';
-import type { Service } from '#test/support/service.ts';
-import { makeWorld, type World } from '#test/support/service-world.ts';
+import { type FacilitatorDouble, facilitatorDouble } from '#test/support/chain/facilitator-double.ts';
+import { newPayer } from '#test/support/chain/payer.ts';
+import { type ChainNode, startChainNode } from '#test/support/chain/scripted-node.ts';
+import { runtimeCommand } from '#test/support/process/runtime.ts';
+import type { Service } from '#test/support/process/service.ts';
+import { makeWorld, type World } from '#test/support/world/service-world.ts';
 
 const TOOL = 'node_modules/@agentcash/discovery/bin/discovery.js';
 const PAID = [ROUTES.execute.path, ROUTES.executeGuided.path];

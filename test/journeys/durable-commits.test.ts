@@ -6,8 +6,8 @@ import { demoPayments } from '#src/adapters/payments/demo.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { ALLOWED, isRefused } from '#src/domain/refusal.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
-import { logDirectory } from '#test/support/event-log-sqlite.ts';
-import { shared, world } from '#test/support/fakes-world.ts';
+import { logDirectory } from '#test/support/log/event-log-sqlite.ts';
+import { shared, world } from '#test/support/world/fakes-world.ts';
 
 /** Appends made durable by each commit, over one execution. */
 async function commitsOf(request: Partial<WebhookRequest>): Promise<{ commits: number[]; types: string[] }> {

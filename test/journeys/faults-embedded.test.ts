@@ -12,11 +12,11 @@ import {
   hitsOf,
   isHealthy,
   jobOf,
-} from '#test/support/fault-words.ts';
-import { holdBack } from '#test/support/held-appends.ts';
-import { logLines, type Service, waitFor } from '#test/support/service.ts';
-import { assertStands } from '#test/support/service-stands.ts';
-import { type Executed, execute, makeWorld, type World } from '#test/support/service-world.ts';
+} from '#test/support/given/fault-words.ts';
+import { holdBack } from '#test/support/log/held-appends.ts';
+import { logLines, type Service, waitFor } from '#test/support/process/service.ts';
+import { assertStands } from '#test/support/world/service-stands.ts';
+import { type Executed, execute, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 /** Calls without a key, at each fault. */
 const REFUSED = 20;

@@ -4,14 +4,20 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setImmediate } from 'node:timers';
 import { type EventType, STREAM } from '#src/domain/events.ts';
-import { type Cluster, makeCluster } from '#test/support/cluster.ts';
-import type { EventStoreServer } from '#test/support/eventstore-server.ts';
-import { assertOneSetEach, assertReplays, attemptsIn, hitsOf, isHealthy } from '#test/support/fault-words.ts';
-import { needsPostgres } from '#test/support/postgres.ts';
-import { logLines, type Service, waitFor } from '#test/support/service.ts';
-import { assertStands } from '#test/support/service-stands.ts';
-import { type Executed, execute } from '#test/support/service-world.ts';
-import type { Answer } from '#test/support/tls-target.ts';
+import {
+  assertOneSetEach,
+  assertReplays,
+  attemptsIn,
+  hitsOf,
+  isHealthy,
+} from '#test/support/given/fault-words.ts';
+import type { EventStoreServer } from '#test/support/log/eventstore-server.ts';
+import { needsPostgres } from '#test/support/log/postgres.ts';
+import { type Cluster, makeCluster } from '#test/support/process/cluster.ts';
+import { logLines, type Service, waitFor } from '#test/support/process/service.ts';
+import type { Answer } from '#test/support/process/tls-target.ts';
+import { assertStands } from '#test/support/world/service-stands.ts';
+import { type Executed, execute } from '#test/support/world/service-world.ts';
 
 const needs = needsPostgres();
 

@@ -2,12 +2,12 @@
 // nothing is sent twice, nothing acknowledged is lost, and every started job has its receipt.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Cluster, makeCluster } from '#test/support/cluster.ts';
-import type { EventStoreServer } from '#test/support/eventstore-server.ts';
-import { type FaultLoad, startFaultLoad } from '#test/support/fault-load.ts';
-import { assertHealth, assertOneSetEach, isHealthy, monitoring } from '#test/support/fault-words.ts';
-import { needsPostgres } from '#test/support/postgres.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
+import { assertHealth, assertOneSetEach, isHealthy, monitoring } from '#test/support/given/fault-words.ts';
+import type { EventStoreServer } from '#test/support/log/eventstore-server.ts';
+import { needsPostgres } from '#test/support/log/postgres.ts';
+import { type Cluster, makeCluster } from '#test/support/process/cluster.ts';
+import { type FaultLoad, startFaultLoad } from '#test/support/process/fault-load.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
 
 const needs = needsPostgres();
 const CALLERS = 20;

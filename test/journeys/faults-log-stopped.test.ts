@@ -2,7 +2,7 @@
 // jobs can still be read; and when it is back the service continues without a restart.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Cluster, makeCluster } from '#test/support/cluster.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
 import {
   assertAway,
   assertHealth,
@@ -12,14 +12,14 @@ import {
   isHealthy,
   jobOf,
   monitoring,
-} from '#test/support/fault-words.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { assertDelivered, assertSaid, send } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import { needsPostgres } from '#test/support/postgres.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
-import { assertStands } from '#test/support/service-stands.ts';
-import { type Executed, execute, get, post } from '#test/support/service-world.ts';
+} from '#test/support/given/fault-words.ts';
+import { needsPostgres } from '#test/support/log/postgres.ts';
+import { type Cluster, makeCluster } from '#test/support/process/cluster.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { assertDelivered, assertSaid, send } from '#test/support/world/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/world/paid-world.ts';
+import { assertStands } from '#test/support/world/service-stands.ts';
+import { type Executed, execute, get, post } from '#test/support/world/service-world.ts';
 
 const anvil = needsAnvil();
 const postgres = needsPostgres();

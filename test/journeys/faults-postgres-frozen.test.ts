@@ -2,14 +2,14 @@
 // time, no request hangs; when it resumes, the read models catch up automatically.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Cluster, makeCluster, TIERS } from '#test/support/cluster.ts';
-import { type FaultLoad, startFaultLoad } from '#test/support/fault-load.ts';
-import { assertReadsAway, isHealthy, monitoring } from '#test/support/fault-words.ts';
-import { type FreezingProxy, startFreezingProxy } from '#test/support/freezing-proxy.ts';
-import { needsPostgres } from '#test/support/postgres.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
-import { assertStands } from '#test/support/service-stands.ts';
-import { execute } from '#test/support/service-world.ts';
+import { assertReadsAway, isHealthy, monitoring } from '#test/support/given/fault-words.ts';
+import { needsPostgres } from '#test/support/log/postgres.ts';
+import { type Cluster, makeCluster, TIERS } from '#test/support/process/cluster.ts';
+import { type FaultLoad, startFaultLoad } from '#test/support/process/fault-load.ts';
+import { type FreezingProxy, startFreezingProxy } from '#test/support/process/freezing-proxy.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { assertStands } from '#test/support/world/service-stands.ts';
+import { execute } from '#test/support/world/service-world.ts';
 
 const needs = needsPostgres();
 const CALLERS = 5;

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { runCli } from '#test/support/cli.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
-import { payloadOf } from '#test/support/service-receipts.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { payloadOf } from '#test/support/world/service-receipts.ts';
 import {
   type Executed,
   execute,
@@ -15,7 +15,7 @@ import {
   post,
   type Report,
   type World,
-} from '#test/support/service-world.ts';
+} from '#test/support/world/service-world.ts';
 
 type Jwk = { kid: string; revokedAt?: number };
 type Signed = Executed['receipt'] & { readonly iat: number };

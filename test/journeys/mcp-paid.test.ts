@@ -6,13 +6,13 @@ import { x402Client } from '@x402/core/client';
 import { parsePaymentRequired } from '@x402/core/schemas';
 import type { PaymentPayload, PaymentRequired } from '@x402/core/types';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { connectMcp, type McpClient, type ToolResult } from '#test/support/mcp-client.ts';
-import { assertDelivered, EXECUTE, type Sent, send } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import { altered, type Payer } from '#test/support/payer.ts';
-import type { Service } from '#test/support/service.ts';
-import type { Report } from '#test/support/service-world.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { altered, type Payer } from '#test/support/chain/payer.ts';
+import { connectMcp, type McpClient, type ToolResult } from '#test/support/process/mcp-client.ts';
+import type { Service } from '#test/support/process/service.ts';
+import { assertDelivered, EXECUTE, type Sent, send } from '#test/support/world/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/world/paid-world.ts';
+import type { Report } from '#test/support/world/service-world.ts';
 
 const needs = needsAnvil();
 

@@ -14,10 +14,17 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { runCli } from '#test/support/cli.ts';
-import { logLines, type Service, spawnService, waitFor } from '#test/support/service.ts';
-import { recordedIn, withLog } from '#test/support/service-log.ts';
-import { type Executed, execute, get, makeWorld, post, type World } from '#test/support/service-world.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { logLines, type Service, spawnService, waitFor } from '#test/support/process/service.ts';
+import { recordedIn, withLog } from '#test/support/world/service-log.ts';
+import {
+  type Executed,
+  execute,
+  get,
+  makeWorld,
+  post,
+  type World,
+} from '#test/support/world/service-world.ts';
 
 /** Unavailable: calls are executed, and nothing else is needed here. */
 const DATABASE_URL = 'postgres://user@127.0.0.1:1/none';

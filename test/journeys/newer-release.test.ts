@@ -2,9 +2,8 @@
 // there, and it spoils nothing for the newer one. Takes as long as the shortest lease, and 30 s.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { runCli } from '#test/support/cli.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { type Answered, readLinks, replays } from '#test/support/release-load.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { runCli } from '#test/support/process/cli.ts';
 import {
   type Ended,
   type Environment,
@@ -12,7 +11,8 @@ import {
   spawnService,
   startService,
   waitFor,
-} from '#test/support/service.ts';
+} from '#test/support/process/service.ts';
+import { type Answered, readLinks, replays } from '#test/support/world/release-load.ts';
 import {
   type ErrorBody,
   type Executed,
@@ -20,9 +20,9 @@ import {
   get,
   makeWorld,
   type World,
-} from '#test/support/service-world.ts';
+} from '#test/support/world/service-world.ts';
 
-const NEWER = { script: 'test/support/newer-release.ts' };
+const NEWER = { script: 'test/support/process/newer-release.ts' };
 const WRITTEN = 'JobStarted version 3';
 
 type Check = { readonly ok: boolean; readonly reason?: string; readonly message?: string };

@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { primitives } from '#test/support/primitives.ts';
-import type { Service } from '#test/support/service.ts';
+import { primitives } from '#test/support/given/primitives.ts';
+import type { Service } from '#test/support/process/service.ts';
 import {
   assertVerifiesOffline,
   openAll,
   opened,
   payloadOf,
   SERVED_CHECKS,
-} from '#test/support/service-receipts.ts';
+} from '#test/support/world/service-receipts.ts';
 import {
   type Answered,
   type Executed,
@@ -19,7 +19,7 @@ import {
   makeWorld,
   type Report,
   type World,
-} from '#test/support/service-world.ts';
+} from '#test/support/world/service-world.ts';
 
 const REQUEST_BODY = { event: 'order.paid', order: 4711, note: 'größer als — 12,50 €' };
 const RESPONSE_BODY = '{"accepted":true}';

@@ -1,10 +1,10 @@
 // The metrics of the real service add up.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Figures, readFigures } from '#test/support/figures.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
-import { recordedIn } from '#test/support/service-log.ts';
-import { execute, get, makeWorld, type World } from '#test/support/service-world.ts';
+import { type Figures, readFigures } from '#test/support/given/figures.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { recordedIn } from '#test/support/world/service-log.ts';
+import { execute, get, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 async function figures({ url }: Service): Promise<Figures> {
   const { status, headers, body } = await get<string>(`${url}/metrics`);

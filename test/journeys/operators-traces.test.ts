@@ -1,13 +1,13 @@
 // The real service with a trace collector beside it: one tree per call; and a failing collector disturbs no call.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { logLines, type Service } from '#test/support/service.ts';
-import { execute, get, makeWorld, type World } from '#test/support/service-world.ts';
+import { logLines, type Service } from '#test/support/process/service.ts';
 import {
   type CollectedSpan,
   startTraceCollector,
   type TraceCollector,
-} from '#test/support/trace-collector.ts';
+} from '#test/support/process/trace-collector.ts';
+import { execute, get, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 let world: World;
 let collector: TraceCollector;

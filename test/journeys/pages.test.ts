@@ -3,12 +3,12 @@
 // other hosts.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type OpenPage, resize, startBrowser, type TestBrowser } from '#test/support/browser.ts';
-import { PALETTE } from '#test/support/palette.ts';
-import { chromiumPath, requirement } from '#test/support/requirements.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
-import { SERVED_CHECKS } from '#test/support/service-receipts.ts';
-import { type Executed, execute, makeWorld, type World } from '#test/support/service-world.ts';
+import { chromiumPath, requirement } from '#test/support/chain/requirements.ts';
+import { PALETTE } from '#test/support/given/palette.ts';
+import { type OpenPage, resize, startBrowser, type TestBrowser } from '#test/support/process/browser.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { SERVED_CHECKS } from '#test/support/world/service-receipts.ts';
+import { type Executed, execute, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 const needs = requirement('Chromium', chromiumPath() !== null, 'no chromium on PATH');
 

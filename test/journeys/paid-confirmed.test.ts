@@ -2,10 +2,10 @@
 // the same call and charged once, or refused without a charge.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { assertDelivered, assertSaid, each, send } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { assertDelivered, assertSaid, each, send } from '#test/support/world/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/world/paid-world.ts';
 
 const needs = needsAnvil();
 

@@ -2,7 +2,16 @@
 // the wallet, also if others name it.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { needsAnvil } from '#test/support/local-payments.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import {
+  altered,
+  challenge,
+  makePayment,
+  newPayer,
+  type Payer,
+  type Payment,
+} from '#test/support/chain/payer.ts';
+import type { Service } from '#test/support/process/service.ts';
 import {
   assertAskedToPay,
   assertDelivered,
@@ -12,10 +21,8 @@ import {
   type Sent,
   send,
   sendPatiently,
-} from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import { altered, challenge, makePayment, newPayer, type Payer, type Payment } from '#test/support/payer.ts';
-import type { Service } from '#test/support/service.ts';
+} from '#test/support/world/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/world/paid-world.ts';
 
 const needs = needsAnvil();
 /** Follows the owner's 65 bytes; the contract ignores it. */

@@ -3,12 +3,19 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Fault } from '#test/support/fault-proxy.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { assertDelivered, assertSaid, EXECUTE, each, send, sendPatiently } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import { challenge } from '#test/support/payer.ts';
-import type { Service } from '#test/support/service.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { challenge } from '#test/support/chain/payer.ts';
+import type { Fault } from '#test/support/process/fault-proxy.ts';
+import type { Service } from '#test/support/process/service.ts';
+import {
+  assertDelivered,
+  assertSaid,
+  EXECUTE,
+  each,
+  send,
+  sendPatiently,
+} from '#test/support/world/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/world/paid-world.ts';
 
 const needs = needsAnvil();
 

@@ -6,15 +6,15 @@ import { openOperatorLog } from '#src/app/operator.ts';
 import type { EventType } from '#src/domain/events.ts';
 import type { OpenState } from '#src/domain/payment/ledger.ts';
 import type { PaymentRow } from '#src/usecases/payments/list-payments.ts';
-import { listOpenPayments } from '#test/support/books.ts';
-import { IS_ALONE } from '#test/support/cells.ts';
-import type { Fault } from '#test/support/fault-proxy.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { assertDelivered, assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import { LONG } from '#test/support/property-runs.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
-import { payloadOf } from '#test/support/service-receipts.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { listOpenPayments } from '#test/support/given/books.ts';
+import { LONG } from '#test/support/given/property-runs.ts';
+import { IS_ALONE } from '#test/support/process/cells.ts';
+import type { Fault } from '#test/support/process/fault-proxy.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { assertDelivered, assertSaid, each, send, sendPatiently } from '#test/support/world/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/world/paid-world.ts';
+import { payloadOf } from '#test/support/world/service-receipts.ts';
 
 const needs = needsAnvil();
 

@@ -4,7 +4,8 @@ import { describe, test } from 'node:test';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment as wrapV2, x402Client } from '@x402/fetch';
 import { wrapFetchWithPayment as wrapV1 } from 'x402-fetch';
-import { needsAnvil } from '#test/support/local-payments.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { logLines, waitFor } from '#test/support/process/service.ts';
 import {
   assertDelivered,
   assertSaid,
@@ -13,12 +14,11 @@ import {
   type Sent,
   send,
   sendPatiently,
-} from '#test/support/paid-call.ts';
-import { paidSuite } from '#test/support/paid-suite.ts';
-import type { Sample } from '#test/support/paid-world.ts';
-import { logLines, waitFor } from '#test/support/service.ts';
-import { SERVED_CHECKS } from '#test/support/service-receipts.ts';
-import { get, type Report } from '#test/support/service-world.ts';
+} from '#test/support/world/paid-call.ts';
+import type { Sample } from '#test/support/world/paid-world.ts';
+import { SERVED_CHECKS } from '#test/support/world/service-receipts.ts';
+import { get, type Report } from '#test/support/world/service-world.ts';
+import { paidSuite } from './paid-suite.ts';
 
 const needs = needsAnvil();
 

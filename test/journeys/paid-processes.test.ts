@@ -2,7 +2,9 @@
 // dies.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { needsAnvil } from '#test/support/local-payments.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
 import {
   assertDelivered,
   assertOneCall,
@@ -10,10 +12,8 @@ import {
   each,
   send,
   sendPatiently,
-} from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
+} from '#test/support/world/paid-call.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/world/paid-world.ts';
 
 const anvil = needsAnvil();
 const postgres = needsPostgres();

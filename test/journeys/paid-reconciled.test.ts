@@ -2,15 +2,15 @@
 // settlement, a settlement that is reorganised away, a transfer without a payment.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { runCli } from '#test/support/cli.ts';
-import { readFigures } from '#test/support/figures.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { rpc } from '#test/support/node-front.ts';
-import { assertDelivered, assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
-import { countRows } from '#test/support/paid-cell.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import { mintFor } from '#test/support/refund-batch.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { rpc } from '#test/support/chain/node-front.ts';
+import { mintFor } from '#test/support/chain/refund-batch.ts';
+import { readFigures } from '#test/support/given/figures.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { assertDelivered, assertSaid, each, send, sendPatiently } from '#test/support/world/paid-call.ts';
+import { countRows } from '#test/support/world/paid-cell.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/world/paid-world.ts';
 
 const needs = needsAnvil();
 

@@ -10,12 +10,12 @@ import { type Service, startService } from '#src/app/service.ts';
 import { readServiceConfig } from '#src/config.ts';
 import { startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
 import { readReceipt, runOf } from '#src/domain/receipt/payload.ts';
-import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { moveClocks } from '#test/support/moved-clocks.ts';
-import { newPayer, type Payer } from '#test/support/payer.ts';
-import { waitFor } from '#test/support/service.ts';
-import { makeWorld, type World } from '#test/support/service-world.ts';
+import { type ControlledChain, startControlledChain } from '#test/support/chain/controlled-chain.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { newPayer, type Payer } from '#test/support/chain/payer.ts';
+import { moveClocks } from '#test/support/process/moved-clocks.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { makeWorld, type World } from '#test/support/world/service-world.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

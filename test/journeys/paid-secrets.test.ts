@@ -8,21 +8,13 @@ import { after, before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { CONDITIONS, sentenceOf } from '#src/domain/monitoring/conditions.ts';
-import { filesBelow, wordsIn } from '#test/support/canaries.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { assertAskedToPay, assertDelivered, assertSaid, GUIDED } from '#test/support/paid-call.ts';
-import { altered, type Payment, resigned } from '#test/support/payer.ts';
-import {
-  ASIDE,
-  KEY,
-  makeSecretWorld,
-  OPERATORS,
-  SENT,
-  type SecretWorld,
-  WORDS,
-} from '#test/support/secret-payments.ts';
-import { type Ended, logLines, waitFor } from '#test/support/service.ts';
-import { get, post } from '#test/support/service-world.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { altered, type Payment, resigned } from '#test/support/chain/payer.ts';
+import { filesBelow, wordsIn } from '#test/support/given/canaries.ts';
+import { type Ended, logLines, waitFor } from '#test/support/process/service.ts';
+import { assertAskedToPay, assertDelivered, assertSaid, GUIDED } from '#test/support/world/paid-call.ts';
+import { get, post } from '#test/support/world/service-world.ts';
+import { ASIDE, KEY, makeSecretWorld, OPERATORS, SENT, type SecretWorld, WORDS } from './secret-payments.ts';
 import {
   headerNeedles,
   loginNeedles,
@@ -31,7 +23,7 @@ import {
   scanner,
   signatureNeedles,
   signaturesInHeaders,
-} from '#test/support/signature-scan.ts';
+} from './signature-scan.ts';
 
 const needs = needsAnvil();
 

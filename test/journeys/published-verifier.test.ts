@@ -4,12 +4,12 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { startBrowser } from '#test/support/browser.ts';
-import { runCli } from '#test/support/cli.ts';
-import { loopbackServer } from '#test/support/loopback-server.ts';
-import { chromiumPath, needsCryptography, requirement } from '#test/support/requirements.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
-import { type Executed, execute, makeWorld, type World } from '#test/support/service-world.ts';
+import { chromiumPath, needsCryptography, requirement } from '#test/support/chain/requirements.ts';
+import { startBrowser } from '#test/support/process/browser.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { loopbackServer } from '#test/support/process/loopback-server.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { type Executed, execute, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 const needs = needsCryptography();
 const needsBrowser = requirement('Chromium', chromiumPath() !== null, 'no chromium on PATH');

@@ -14,11 +14,11 @@ import { MIGRATIONS_FOLDER, tableLayout } from '#src/adapters/read-store/migrati
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { primitives } from '#test/support/primitives.ts';
-import { silent } from '#test/support/read-store.ts';
-import type { Service } from '#test/support/service.ts';
-import { execute, get, makeWorld, type World } from '#test/support/service-world.ts';
+import { primitives } from '#test/support/given/primitives.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { silent } from '#test/support/log/read-store.ts';
+import type { Service } from '#test/support/process/service.ts';
+import { execute, get, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 const needs = needsPostgres();
 const JOBS = 10;

@@ -1,6 +1,16 @@
 // Three receipts of a real service in its transparency log, verified with plain HTTP and node:crypto only.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { recordedIn } from '#test/support/world/service-log.ts';
+import {
+  type Executed,
+  execute,
+  get,
+  makeWorld,
+  type Report,
+  type World,
+} from '#test/support/world/service-world.ts';
 import {
   entriesOf,
   type Head,
@@ -12,17 +22,7 @@ import {
   receiptLeaf,
   rootOf,
   rootsOf,
-} from '#test/support/log-auditor.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
-import { recordedIn } from '#test/support/service-log.ts';
-import {
-  type Executed,
-  execute,
-  get,
-  makeWorld,
-  type Report,
-  type World,
-} from '#test/support/service-world.ts';
+} from './log-auditor.ts';
 
 type Receipt = Executed['receipt'];
 

@@ -27,8 +27,14 @@ import {
   OTHER_UID,
   remount,
   unmount,
-} from '#test/support/other-user.ts';
-import { type Ended, type Environment, logLines, spawnService, startService } from '#test/support/service.ts';
+} from '#test/support/process/other-user.ts';
+import {
+  type Ended,
+  type Environment,
+  logLines,
+  spawnService,
+  startService,
+} from '#test/support/process/service.ts';
 
 const otherUser = needsOtherUser();
 const mounts = needsMounts();

@@ -5,11 +5,17 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createKeyFile } from '#src/adapters/signing/key-file.ts';
-import { runCli } from '#test/support/cli.ts';
-import { type EventStoreServer, startEventStoreServer } from '#test/support/eventstore-server.ts';
-import { fixedPort } from '#test/support/fixed-port.ts';
-import { type Ended, type Environment, type Service, spawnService, waitFor } from '#test/support/service.ts';
-import { execute, makeWorld, type World } from '#test/support/service-world.ts';
+import { type EventStoreServer, startEventStoreServer } from '#test/support/log/eventstore-server.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { fixedPort } from '#test/support/process/fixed-port.ts';
+import {
+  type Ended,
+  type Environment,
+  type Service,
+  spawnService,
+  waitFor,
+} from '#test/support/process/service.ts';
+import { execute, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 /** The credentials of every connection string. */
 const SECRET = 'pw7e1f';

@@ -5,10 +5,10 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createKeyFile } from '#src/adapters/signing/key-file.ts';
-import { challenge } from '#test/support/payer.ts';
-import { startChainNode, USDC_TOKEN } from '#test/support/scripted-node.ts';
-import { type Environment, type Service, spawnService } from '#test/support/service.ts';
-import { execute, get, makeWorld, type Report, type World } from '#test/support/service-world.ts';
+import { challenge } from '#test/support/chain/payer.ts';
+import { startChainNode, USDC_TOKEN } from '#test/support/chain/scripted-node.ts';
+import { type Environment, type Service, spawnService } from '#test/support/process/service.ts';
+import { execute, get, makeWorld, type Report, type World } from '#test/support/world/service-world.ts';
 
 let world: World;
 let first: Service;

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { startService } from '#src/app/service.ts';
 import { readServiceConfig } from '#src/config.ts';
-import { canaryFor, filesBelow, wordsIn } from '#test/support/canaries.ts';
-import { runCli } from '#test/support/cli.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
-import { type ErrorBody, get, makeWorld, post, type World } from '#test/support/service-world.ts';
+import { canaryFor, filesBelow, wordsIn } from '#test/support/given/canaries.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { type ErrorBody, get, makeWorld, post, type World } from '#test/support/world/service-world.ts';
 
 const [PATH, QUERY, HEADER_NAME, HEADER, BODY_NAME, BODY] = [
   canaryFor('path'),

@@ -5,11 +5,11 @@ import { after, before, describe, test } from 'node:test';
 import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { sleep } from '#src/lib/time.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { contradictionsOf } from '#test/support/receipt-log-world.ts';
-import { logLines, type Service, waitFor } from '#test/support/service.ts';
-import { recordedIn } from '#test/support/service-log.ts';
-import { payloadOf } from '#test/support/service-receipts.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { logLines, type Service, waitFor } from '#test/support/process/service.ts';
+import { contradictionsOf } from '#test/support/world/receipt-log-world.ts';
+import { recordedIn } from '#test/support/world/service-log.ts';
+import { payloadOf } from '#test/support/world/service-receipts.ts';
 import {
   type ErrorBody,
   type Executed,
@@ -18,7 +18,7 @@ import {
   makeWorld,
   type Report,
   type World,
-} from '#test/support/service-world.ts';
+} from '#test/support/world/service-world.ts';
 
 const needs = needsPostgres();
 /** attempts × timeoutMs + 15 s. */

@@ -2,10 +2,10 @@
 // is unavailable.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Cluster, makeCluster } from '#test/support/cluster.ts';
-import { needsPostgres } from '#test/support/postgres.ts';
-import { logLines, type Service, waitFor } from '#test/support/service.ts';
-import { execute } from '#test/support/service-world.ts';
+import { needsPostgres } from '#test/support/log/postgres.ts';
+import { type Cluster, makeCluster } from '#test/support/process/cluster.ts';
+import { logLines, type Service, waitFor } from '#test/support/process/service.ts';
+import { execute } from '#test/support/world/service-world.ts';
 
 const needs = needsPostgres();
 const PER_CLIENT = 30;

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { generatePrivateKey } from 'viem/accounts';
-import { needsProgram } from '#test/support/requirements.ts';
-import { runSnippet, type SnippetRun, snippetFolder } from '#test/support/run-snippet.ts';
-import { waitFor } from '#test/support/service.ts';
-import { get, makeWorld, type World } from '#test/support/service-world.ts';
-import { allOf, readSnippets, type SnippetsDocument, TARGET } from '#test/support/snippet-world.ts';
+import { needsProgram } from '#test/support/chain/requirements.ts';
+import { runSnippet, type SnippetRun, snippetFolder } from '#test/support/process/run-snippet.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { get, makeWorld, type World } from '#test/support/world/service-world.ts';
+import { allOf, readSnippets, type SnippetsDocument, TARGET } from '#test/support/world/snippet-world.ts';
 
 const needs = { skip: [needsProgram('python3'), needsProgram('curl')].some(({ skip }) => skip) };
 

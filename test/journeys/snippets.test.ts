@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { type FrontRule, startRelayFront } from '#test/support/relay-front.ts';
-import { needsCryptography, needsNode, needsProgram } from '#test/support/requirements.ts';
-import { get, type Report } from '#test/support/service-world.ts';
-import { allOf, PRICE, receiptIn, snippetWorld } from '#test/support/snippet-world.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { needsCryptography, needsNode, needsProgram } from '#test/support/chain/requirements.ts';
+import { type FrontRule, startRelayFront } from '#test/support/process/relay-front.ts';
+import { get, type Report } from '#test/support/world/service-world.ts';
+import { allOf, PRICE, receiptIn, snippetWorld } from '#test/support/world/snippet-world.ts';
 
 const needs = {
   skip: [needsAnvil(), needsProgram('python3'), needsCryptography(), needsProgram('curl')].some(

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { createServer, isIP, type Server } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { runtimeName } from '#test/support/runtime.ts';
-import type { Service } from '#test/support/service.ts';
-import { payloadOf } from '#test/support/service-receipts.ts';
-import { type ErrorBody, execute, makeWorld, post, type World } from '#test/support/service-world.ts';
-import { SSRF_BASE_URL, type SsrfCase, ssrfCases } from '#test/support/ssrf.ts';
+import { SSRF_BASE_URL, type SsrfCase, ssrfCases } from '#test/support/given/ssrf.ts';
+import { runtimeName } from '#test/support/process/runtime.ts';
+import type { Service } from '#test/support/process/service.ts';
+import { payloadOf } from '#test/support/world/service-receipts.ts';
+import { type ErrorBody, execute, makeWorld, post, type World } from '#test/support/world/service-world.ts';
 
 type Verdict = { readonly allowed?: boolean; readonly error?: ErrorBody['error'] };
 

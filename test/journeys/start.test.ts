@@ -6,8 +6,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { sleep } from '#src/lib/time.ts';
-import { runtimeCommand } from '#test/support/runtime.ts';
-import { execute, get, makeWorld, type World } from '#test/support/service-world.ts';
+import { runtimeCommand } from '#test/support/process/runtime.ts';
+import { execute, get, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 describe('start on embedded stores', () => {
   let world: World;

@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { passThrough, type Watched } from '#test/support/health-states.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { send } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
-import { TRANSFER } from '#test/support/scripted-node.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { TRANSFER } from '#test/support/chain/scripted-node.ts';
+import { passThrough, type Watched } from '#test/support/world/health-states.ts';
+import { send } from '#test/support/world/paid-call.ts';
+import { makePaidWorld, type PaidWorld } from '#test/support/world/paid-world.ts';
 
 const QUICK = { X402_RECONCILE_SECONDS: '1', X402_CONFIRMATIONS: '0' };
 

@@ -2,11 +2,11 @@
 // states with the time, while calls are executed.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { ALTERED_MAIN, passThrough, type Watched } from '#test/support/health-states.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { rpc } from '#test/support/node-front.ts';
-import { send } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { rpc } from '#test/support/chain/node-front.ts';
+import { ALTERED_MAIN, passThrough, type Watched } from '#test/support/world/health-states.ts';
+import { send } from '#test/support/world/paid-call.ts';
+import { makePaidWorld, type PaidWorld } from '#test/support/world/paid-world.ts';
 
 /** It stands still after the sum of this time and two intervals. */
 const QUICK = { X402_RECONCILE_SECONDS: '1', X402_CONFIRMATIONS: '0', TEST_STANDSTILL_MS: '2000' };

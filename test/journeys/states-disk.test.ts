@@ -5,7 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { type HealthState, passThrough, type Seen, type Watched } from '#test/support/health-states.ts';
+import { LONG } from '#test/support/given/property-runs.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
 import {
   type FailingDisk,
   failingDisk,
@@ -14,11 +15,10 @@ import {
   needsFailingDisk,
   needsMounts,
   unmount,
-} from '#test/support/other-user.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { LONG } from '#test/support/property-runs.ts';
-import { logLines } from '#test/support/service.ts';
-import { execute, makeWorld, type World } from '#test/support/service-world.ts';
+} from '#test/support/process/other-user.ts';
+import { logLines } from '#test/support/process/service.ts';
+import { type HealthState, passThrough, type Seen, type Watched } from '#test/support/world/health-states.ts';
+import { execute, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 const postgres = needsPostgres();
 const mounts = needsMounts();

@@ -5,10 +5,10 @@ import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
-import { FORGOTTEN, LOG_DOWN, type StatesWorld, testStates } from '#test/support/health-state-table.ts';
-import { holdBack } from '#test/support/held-appends.ts';
-import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
-import { waitFor } from '#test/support/service.ts';
+import { holdBack } from '#test/support/log/held-appends.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { FORGOTTEN, LOG_DOWN, type StatesWorld, testStates } from '#test/support/world/health-state-table.ts';
+import { makePaidWorld, type PaidWorld } from '#test/support/world/paid-world.ts';
 
 let paid: PaidWorld;
 const events = (tail = '') => join(paid.dataDir, `events.db${tail}`);

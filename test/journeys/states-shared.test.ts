@@ -1,13 +1,13 @@
 // A process over EventStoreDB and PostgreSQL, in demo mode and paid, passes through the states in which no call can be
 // executed or a part of it fails.
 import assert from 'node:assert/strict';
-import { runCli } from '#test/support/cli.ts';
-import { type Cluster, makeCluster } from '#test/support/cluster.ts';
-import { type EventStoreServer, startEventStoreServer } from '#test/support/eventstore-server.ts';
-import { FORGOTTEN, LOG_DOWN, testStates } from '#test/support/health-state-table.ts';
-import { makePaidWorld } from '#test/support/paid-world.ts';
-import { needsPostgres } from '#test/support/postgres.ts';
-import { type ErrorBody, execute } from '#test/support/service-world.ts';
+import { type EventStoreServer, startEventStoreServer } from '#test/support/log/eventstore-server.ts';
+import { needsPostgres } from '#test/support/log/postgres.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { type Cluster, makeCluster } from '#test/support/process/cluster.ts';
+import { FORGOTTEN, LOG_DOWN, testStates } from '#test/support/world/health-state-table.ts';
+import { makePaidWorld } from '#test/support/world/paid-world.ts';
+import { type ErrorBody, execute } from '#test/support/world/service-world.ts';
 
 const KNOWN = 'known';
 

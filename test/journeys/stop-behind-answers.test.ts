@@ -2,14 +2,14 @@
 // append of unknown outcome does not keep the process alive, and a stopped start ends at once.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { startCli } from '#test/support/cli-process.ts';
-import { type Cluster, makeCluster } from '#test/support/cluster.ts';
-import type { EventStoreServer } from '#test/support/eventstore-server.ts';
-import { hitsOf } from '#test/support/fault-words.ts';
-import { STOP_LIMIT_MS } from '#test/support/health-states.ts';
-import { needsPostgres } from '#test/support/postgres.ts';
-import { logLines, spawnService, waitFor } from '#test/support/service.ts';
-import { execute } from '#test/support/service-world.ts';
+import { hitsOf } from '#test/support/given/fault-words.ts';
+import type { EventStoreServer } from '#test/support/log/eventstore-server.ts';
+import { needsPostgres } from '#test/support/log/postgres.ts';
+import { startCli } from '#test/support/process/cli-process.ts';
+import { type Cluster, makeCluster } from '#test/support/process/cluster.ts';
+import { logLines, spawnService, waitFor } from '#test/support/process/service.ts';
+import { STOP_LIMIT_MS } from '#test/support/world/health-states.ts';
+import { execute } from '#test/support/world/service-world.ts';
 
 const needs = needsPostgres();
 /** Below the half minute that a start waits for a log. */

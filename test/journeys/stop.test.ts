@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { sleep } from '#src/lib/time.ts';
-import { logLines, type Service, waitFor } from '#test/support/service.ts';
-import { payloadOf } from '#test/support/service-receipts.ts';
+import { logLines, type Service, waitFor } from '#test/support/process/service.ts';
+import { payloadOf } from '#test/support/world/service-receipts.ts';
 import {
   type Answered,
   type Executed,
@@ -13,7 +13,7 @@ import {
   makeWorld,
   type Report,
   type World,
-} from '#test/support/service-world.ts';
+} from '#test/support/world/service-world.ts';
 
 const hang = () => new Promise<undefined>(() => undefined);
 

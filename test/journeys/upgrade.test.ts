@@ -2,17 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import postgres from 'postgres';
-import { runCli } from '#test/support/cli.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import {
-  type Answered,
-  type ReleaseLoad,
-  type Rotation,
-  readLinks,
-  replays,
-  rotation,
-  startReleaseLoad,
-} from '#test/support/release-load.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { runCli } from '#test/support/process/cli.ts';
 import {
   type Ended,
   type Environment,
@@ -21,7 +12,16 @@ import {
   spawnService,
   startService,
   waitFor,
-} from '#test/support/service.ts';
+} from '#test/support/process/service.ts';
+import {
+  type Answered,
+  type ReleaseLoad,
+  type Rotation,
+  readLinks,
+  replays,
+  rotation,
+  startReleaseLoad,
+} from '#test/support/world/release-load.ts';
 import {
   type ErrorBody,
   type Executed,
@@ -29,11 +29,11 @@ import {
   get,
   makeWorld,
   type World,
-} from '#test/support/service-world.ts';
+} from '#test/support/world/service-world.ts';
 
 const needs = needsPostgres();
 const A: Spawning = { script: 'src/main.ts' };
-const B: Spawning = { script: 'test/support/other-release.ts' };
+const B: Spawning = { script: 'test/support/process/other-release.ts' };
 const ROUNDS = 6;
 
 /** `relay ARGS` of the other release. */

@@ -5,15 +5,21 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { type Heard, resize, startBrowser, type TestBrowser, type Window } from '#test/support/browser.ts';
-import { c2spKey } from '#test/support/c2sp.ts';
-import { cosignedBy, policyText } from '#test/support/cosigned.ts';
-import { signed } from '#test/support/given-receipt.ts';
-import * as given from '#test/support/logged-receipt.ts';
-import { chromiumPath, requirement } from '#test/support/requirements.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
-import { RECEIPT_CHECKS, SERVED_CHECKS } from '#test/support/service-receipts.ts';
-import { type Executed, execute, get, makeWorld, type World } from '#test/support/service-world.ts';
+import { chromiumPath, requirement } from '#test/support/chain/requirements.ts';
+import { signed } from '#test/support/given/given-receipt.ts';
+import * as given from '#test/support/log/logged-receipt.ts';
+import {
+  type Heard,
+  resize,
+  startBrowser,
+  type TestBrowser,
+  type Window,
+} from '#test/support/process/browser.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { c2spKey } from '#test/support/witness/c2sp.ts';
+import { cosignedBy, policyText } from '#test/support/witness/cosigned.ts';
+import { RECEIPT_CHECKS, SERVED_CHECKS } from '#test/support/world/service-receipts.ts';
+import { type Executed, execute, get, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 const { keys, jws, proof, payload } = given;
 const needs = requirement('Chromium', chromiumPath() !== null, 'no chromium on PATH');

@@ -6,15 +6,15 @@ import { once } from 'node:events';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
 import { createVerifier, httpbis } from 'http-message-signatures';
-import type { Service } from '#test/support/service.ts';
-import { type Executed, execute, makeWorld, type World } from '#test/support/service-world.ts';
-import { makeTestCa } from '#test/support/test-ca.ts';
+import type { Service } from '#test/support/process/service.ts';
+import { makeTestCa } from '#test/support/process/test-ca.ts';
 import {
   type Answer,
   type RecordedRequest,
   startTlsTarget,
   type TlsTarget,
-} from '#test/support/tls-target.ts';
+} from '#test/support/process/tls-target.ts';
+import { type Executed, execute, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 const DIRECTORY = '/.well-known/http-message-signatures-directory';
 const RELAY = 'relay.test';

@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { C2spLog, c2spAdd, c2spCosigned, c2spKeyOf } from '#test/support/c2sp-log.ts';
-import { runCli } from '#test/support/cli.ts';
-import { type RunningCli, startCli } from '#test/support/cli-process.ts';
-import { fillDisk, mountMemory, needsMounts, unmount } from '#test/support/other-user.ts';
-import { testFolder } from '#test/support/test-folder.ts';
-import { startWitnessProcess } from '#test/support/witness-process.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { type RunningCli, startCli } from '#test/support/process/cli-process.ts';
+import { fillDisk, mountMemory, needsMounts, unmount } from '#test/support/process/other-user.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { C2spLog, c2spAdd, c2spCosigned, c2spKeyOf } from '#test/support/witness/c2sp-log.ts';
+import { startWitnessProcess } from './witness-process.ts';
 
 const folder = testFolder('witness-journey');
 const processes = new Set<RunningCli>();

@@ -7,13 +7,13 @@ import { after, before, describe, test } from 'node:test';
 import { parseNote } from '#src/domain/transparency/note.ts';
 import { parseTlogProof } from '#src/domain/transparency/tlog-proof.ts';
 import { cosignaturesOf, parseWitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
-import { C2spWitness } from '#test/support/c2sp-witness.ts';
-import { runCli } from '#test/support/cli.ts';
-import { type LoopbackServer, loopbackServer } from '#test/support/loopback-server.ts';
-import { primitives } from '#test/support/primitives.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
-import { recordedIn } from '#test/support/service-log.ts';
-import { type Executed, execute, get, makeWorld, type World } from '#test/support/service-world.ts';
+import { primitives } from '#test/support/given/primitives.ts';
+import { runCli } from '#test/support/process/cli.ts';
+import { type LoopbackServer, loopbackServer } from '#test/support/process/loopback-server.ts';
+import { type Service, waitFor } from '#test/support/process/service.ts';
+import { C2spWitness } from '#test/support/witness/c2sp-witness.ts';
+import { recordedIn } from '#test/support/world/service-log.ts';
+import { type Executed, execute, get, makeWorld, type World } from '#test/support/world/service-world.ts';
 
 type Witnesses = {
   readonly configured: number;

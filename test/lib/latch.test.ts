@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { latch } from '#src/lib/latch.ts';
-import { manualClock, quiet } from '#test/support/fakes.ts';
+import { manualClock, quiet } from '#test/support/world/fakes.ts';
 
 test('latch: all who wait get the value as soon as there is one, and later ones at once', async () => {
   const clock = manualClock();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sharedAnswer } from '#src/lib/shared-answer.ts';
-import { manualClock } from '#test/support/fakes.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
 
 test('all who ask meanwhile get one answer, and who asks within the time that it is kept', async () => {
   const clock = manualClock();

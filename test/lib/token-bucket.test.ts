@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { TokenBuckets } from '#src/lib/token-bucket.ts';
-import { manualClock } from '#test/support/fakes.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
 
 test('token bucket: a burst at once, then one unit for each interval; each key for itself', () => {
   const clock = manualClock();

@@ -7,10 +7,10 @@ import { PartPlan, WHOLE } from '#projections/parts.ts';
 import { judgeEvents } from '#projections/projection.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { appendAll, histories, judgeBySignature, recorded } from '#test/support/job-histories.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
-import { runs } from '#test/support/property-runs.ts';
-import { applyBatch, asStored, rowsAfter } from '#test/support/read-model-rows.ts';
+import { appendAll, histories, judgeBySignature, recorded } from '#test/support/given/job-histories.ts';
+import { runs } from '#test/support/given/property-runs.ts';
+import { memoryLog } from '#test/support/log/memory-log.ts';
+import { applyBatch, asStored, rowsAfter } from '#test/support/log/read-model-rows.ts';
 
 const logged = histories.map(async (appends) => {
   const log = memoryLog();

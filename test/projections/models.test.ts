@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer';
 import { test } from 'node:test';
 import type { Rows } from '#projections/fold.ts';
 import { DURATION_BOUNDS_MS } from '#projections/monitoring/table.ts';
-import { balancePayments } from '#test/support/books.ts';
+import { balancePayments } from '#test/support/given/books.ts';
 import {
   commitment,
   JOB_ID,
@@ -21,7 +21,7 @@ import {
   scheduleCancelled,
   scheduleDefined,
   schedulePaused,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
 import {
   appendAll,
   decisionAppend,
@@ -35,9 +35,9 @@ import {
   RECEIPT_KEY_ID,
   receiptIdOf,
   recorded,
-} from '#test/support/job-histories.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
-import { rowsAfter } from '#test/support/read-model-rows.ts';
+} from '#test/support/given/job-histories.ts';
+import { memoryLog } from '#test/support/log/memory-log.ts';
+import { rowsAfter } from '#test/support/log/read-model-rows.ts';
 
 async function given(...plans: readonly Partial<JobPlan>[]): Promise<Rows> {
   const log = memoryLog();

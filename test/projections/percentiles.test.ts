@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { percentilesOf } from '#projections/monitoring/query.ts';
 import { DURATION_BOUNDS_MS } from '#projections/monitoring/table.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { runs } from '#test/support/given/property-runs.ts';
 
 function counted(durations: readonly number[]): number[] {
   const counts: number[] = [];

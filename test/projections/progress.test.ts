@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Progress } from '#projections/progress.ts';
 import { Cancel } from '#src/lib/time.ts';
-import { collectingLogger, quiet } from '#test/support/fakes.ts';
+import { collectingLogger, quiet } from '#test/support/world/fakes.ts';
 
 function given() {
   const lines: (readonly [message: string, fields: unknown])[] = [];

@@ -6,10 +6,10 @@ import { type SQL, StringChunk, sql } from 'drizzle-orm';
 import { Projector } from '#projections/projector.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import type { Db } from '#projections/rows.ts';
-import { collectingLogger, letPass, manualClock, quiet } from '#test/support/fakes.ts';
-import { appendAll, jobAppends, judgeBySignature, PLAN } from '#test/support/job-histories.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
-import { pgliteHarness } from '#test/support/read-store.ts';
+import { appendAll, jobAppends, judgeBySignature, PLAN } from '#test/support/given/job-histories.ts';
+import { memoryLog } from '#test/support/log/memory-log.ts';
+import { pgliteHarness } from '#test/support/log/read-store.ts';
+import { collectingLogger, letPass, manualClock, quiet } from '#test/support/world/fakes.ts';
 
 const harness = pgliteHarness();
 after(() => harness.end());

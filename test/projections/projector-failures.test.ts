@@ -6,10 +6,16 @@ import type { Db } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { type EventDamaged, EventLogUnavailable } from '#src/ports/event-log.ts';
 import { loggerOver } from '#src/usecases/process/condition.ts';
-import { quiet } from '#test/support/fakes.ts';
-import { appendAll, jobAppends, judgeBySignature, newEvent, PLAN } from '#test/support/job-histories.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
-import { pgliteHarness, silent } from '#test/support/read-store.ts';
+import {
+  appendAll,
+  jobAppends,
+  judgeBySignature,
+  newEvent,
+  PLAN,
+} from '#test/support/given/job-histories.ts';
+import { memoryLog } from '#test/support/log/memory-log.ts';
+import { pgliteHarness, silent } from '#test/support/log/read-store.ts';
+import { quiet } from '#test/support/world/fakes.ts';
 
 const PATIENCE_MS = 100_000;
 const harness = pgliteHarness();

@@ -8,13 +8,10 @@ import { type Db, rowsOf } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { storedReceipts } from '#src/usecases/receipts/stored-receipts.ts';
-import { collectingLogger, manualClock } from '#test/support/fakes.ts';
-import { world } from '#test/support/fakes-world.ts';
-import { DEMO, execute } from '#test/support/given-call.ts';
-import { appendAll, jobAppends, newEvent, PLAN } from '#test/support/job-histories.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
-import { noTransparency } from '#test/support/no-transparency.ts';
-import { primitives } from '#test/support/primitives.ts';
+import { DEMO, execute } from '#test/support/given/given-call.ts';
+import { appendAll, jobAppends, newEvent, PLAN } from '#test/support/given/job-histories.ts';
+import { primitives } from '#test/support/given/primitives.ts';
+import { memoryLog } from '#test/support/log/memory-log.ts';
 import {
   pgliteHarness,
   project,
@@ -22,9 +19,12 @@ import {
   rowsFor,
   runnerOver,
   servedBy,
-} from '#test/support/read-store.ts';
-import { waitFor } from '#test/support/service.ts';
-import { RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
+} from '#test/support/log/read-store.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { collectingLogger, manualClock } from '#test/support/world/fakes.ts';
+import { world } from '#test/support/world/fakes-world.ts';
+import { noTransparency } from '#test/support/world/no-transparency.ts';
+import { RECEIPT_CHECKS } from '#test/support/world/service-receipts.ts';
 
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;

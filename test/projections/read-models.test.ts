@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { readModels } from '#projections/read-models.ts';
 import type { Db } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import { collectingLogger, letPass, manualClock, quiet } from '#test/support/fakes.ts';
-import { silent } from '#test/support/read-store.ts';
+import { silent } from '#test/support/log/read-store.ts';
+import { collectingLogger, letPass, manualClock, quiet } from '#test/support/world/fakes.ts';
 
 const UNAVAILABLE = { code: 'read_models_unavailable' };
 

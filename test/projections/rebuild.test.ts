@@ -13,7 +13,7 @@ import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { EventDamaged, type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
-import { keyRetired } from '#test/support/given-events.ts';
+import { keyRetired } from '#test/support/given/given-events.ts';
 import {
   appendAll,
   decisionAppend,
@@ -23,10 +23,10 @@ import {
   PLAN,
   RECEIPT_KEY_ID,
   receiptIdOf,
-} from '#test/support/job-histories.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
-import { needsPostgres } from '#test/support/postgres.ts';
-import { LONG } from '#test/support/property-runs.ts';
+} from '#test/support/given/job-histories.ts';
+import { LONG } from '#test/support/given/property-runs.ts';
+import { memoryLog } from '#test/support/log/memory-log.ts';
+import { needsPostgres } from '#test/support/log/postgres.ts';
 import {
   allRows,
   assertFolded,
@@ -40,8 +40,8 @@ import {
   runnerOver,
   schemaOf,
   silent,
-} from '#test/support/read-store.ts';
-import { waitFor } from '#test/support/service.ts';
+} from '#test/support/log/read-store.ts';
+import { waitFor } from '#test/support/process/service.ts';
 
 /** Another process's handle on a store; an embedded one has no second. */
 async function rebuildStoreOf(store: ReadStore<Db>): Promise<ReadStore<Db>> {

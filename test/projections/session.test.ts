@@ -5,7 +5,7 @@ import type { Db } from '#projections/rows.ts';
 import { Session } from '#projections/session.ts';
 import { lingerAfter } from '#projections/session-timing.ts';
 import type { LiveMessage, RecordedEvent } from '#src/ports/event-log.ts';
-import { letPass, manualClock, quiet } from '#test/support/fakes.ts';
+import { letPass, manualClock, quiet } from '#test/support/world/fakes.ts';
 
 const HEAD = { version: 1, position: null, event: null, counts: {}, loss: null };
 

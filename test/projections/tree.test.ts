@@ -11,7 +11,7 @@ import { concatBytes, fromBase64 } from '#src/domain/encoding.ts';
 import { verifyConsistencyProof } from '#src/domain/transparency/merkle.ts';
 import { consistencyProof, type ReadTile, treeReader } from '#src/domain/transparency/tiles.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { checkpointSigned, keyActivated } from '#test/support/given-events.ts';
+import { checkpointSigned, keyActivated } from '#test/support/given/given-events.ts';
 import {
   appendAll,
   jobAppends,
@@ -19,10 +19,10 @@ import {
   judgeBySignature,
   PLAN,
   recorded,
-} from '#test/support/job-histories.ts';
-import { leafyLog } from '#test/support/leafy-log.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
-import { rowsAfter } from '#test/support/read-model-rows.ts';
+} from '#test/support/given/job-histories.ts';
+import { leafyLog } from '#test/support/log/leafy-log.ts';
+import { memoryLog } from '#test/support/log/memory-log.ts';
+import { rowsAfter } from '#test/support/log/read-model-rows.ts';
 
 const shapes = tableShapes(READ_MODELS);
 /** Of nothing. */

@@ -1,7 +1,7 @@
 // Replaces a text in the source of a module while it is loaded, in the memory of this process only (Bun).
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { rootPath } from '#test/support/runtime.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 
 /** `find`: is in the file exactly once. */
 export type Change = { readonly file: string; readonly find: string; readonly replace: string };

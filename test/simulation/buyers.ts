@@ -5,7 +5,7 @@ import { identityText } from '#src/domain/events/payment.ts';
 import { ALLOWED, Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
-import type { MemoryChain } from '#test/support/memory-chain.ts';
+import type { MemoryChain } from '#test/support/chain/memory-chain.ts';
 import { EPOCH } from './host.ts';
 import { ASSET, NETWORK, PAYEE, PRICE } from './payments.ts';
 import type { Random } from './random.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { rootPath } from '#test/support/runtime.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 import { replaceOnce } from './alter-module.ts';
 import { DEFECTS } from './defects.ts';
 import { runSeeds } from './seeds.ts';

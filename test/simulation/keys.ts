@@ -3,8 +3,8 @@ import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { ed25519SigningKey, publicX, rememberingVerify, thumbprint } from '#src/adapters/signing/ed25519.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { KeyStore, StoredKey } from '#src/ports/key-store.ts';
-import { keyStoreOf } from '#test/support/fakes-keys.ts';
-import { hashWith } from '#test/support/primitives.ts';
+import { hashWith } from '#test/support/given/primitives.ts';
+import { keyStoreOf } from '#test/support/world/fakes-keys.ts';
 
 /** Valid signatures are remembered: many processes verify the same ones. */
 export const primitives: Primitives = { ed25519Verify: rememberingVerify() };

@@ -10,7 +10,7 @@ import {
   type StreamAppend,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
-import { MemoryEvents } from '#test/support/memory-log.ts';
+import { MemoryEvents } from '#test/support/log/memory-log.ts';
 import { ANSWERED, EPOCH, type Fate, type Host } from './host.ts';
 import type { Trace } from './trace.ts';
 

@@ -7,7 +7,7 @@ import { completeRefunds } from '#src/usecases/payments/complete-refund.ts';
 import { openPaymentRows } from '#src/usecases/payments/list-payments.ts';
 import { readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { rotateKeys } from '#src/usecases/signing-keys/change-keys.ts';
-import type { MemoryChain } from '#test/support/memory-chain.ts';
+import type { MemoryChain } from '#test/support/chain/memory-chain.ts';
 import { Host } from './host.ts';
 import { type LogStore, logAccess } from './log.ts';
 import { PAYEE, type PaymentWitness, simulatedPayments, simulatedTransfers } from './payments.ts';

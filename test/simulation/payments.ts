@@ -6,7 +6,7 @@ import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import { ALLOWED, refused } from '#src/domain/refusal.ts';
 import { type ChainScan, ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
-import { BLOCK_SECONDS, FIRST_BLOCK, MemoryChain, nodeOf } from '#test/support/memory-chain.ts';
+import { BLOCK_SECONDS, FIRST_BLOCK, MemoryChain, nodeOf } from '#test/support/chain/memory-chain.ts';
 import { type Delays, EPOCH, type Host } from './host.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';

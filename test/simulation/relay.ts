@@ -45,8 +45,8 @@ import { activateSigningKeys, keyDirectory } from '#src/usecases/signing-keys/ke
 import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { firstComparison } from '#src/usecases/transparency/whole-record.ts';
 import { Witnesses } from '#src/usecases/witnesses/witnesses.ts';
-import { targetRules } from '#test/support/fakes-world.ts';
-import type { MemoryChain } from '#test/support/memory-chain.ts';
+import type { MemoryChain } from '#test/support/chain/memory-chain.ts';
+import { targetRules } from '#test/support/world/fakes-world.ts';
 import type { Cosigners } from './cosigners.ts';
 import type { Host } from './host.ts';
 import { checkpointRecord, keyedHash, primitives } from './keys.ts';

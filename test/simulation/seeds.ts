@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { createInterface } from 'node:readline';
-import { rootPath } from '#test/support/runtime.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 import type { SeedResult } from './run-seed.ts';
 
 export type SeedsOptions = {

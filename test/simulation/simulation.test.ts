@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import process from 'node:process';
 import { test } from 'node:test';
-import { LONG } from '#test/support/property-runs.ts';
+import { LONG } from '#test/support/given/property-runs.ts';
 import { runSeed } from './run-seed.ts';
 
 /** What the seeds must reach, or they prove nothing: kinds of world, faults and ends. */

@@ -4,7 +4,7 @@ import type { ErrorCategory } from '#src/domain/event-fields.ts';
 import type { FailureReason } from '#src/domain/failure-reasons.ts';
 import type { Outbound, OutboundRequest } from '#src/ports/outbound.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
-import { succeeding } from '#test/support/fakes.ts';
+import { succeeding } from '#test/support/world/fakes.ts';
 import type { Host } from './host.ts';
 
 export type TargetWeather = {

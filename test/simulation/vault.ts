@@ -1,8 +1,8 @@
 // Sealed texts in memory: one store for all processes of a deployment, whose content may be lost.
 import { type NewText, sealedVault } from '#src/adapters/vault/sealed.ts';
 import type { Vault } from '#src/ports/vault.ts';
-import { MemoryTexts } from '#test/support/memory-vault.ts';
-import { hashWith } from '#test/support/primitives.ts';
+import { hashWith } from '#test/support/given/primitives.ts';
+import { MemoryTexts } from '#test/support/world/memory-vault.ts';
 import { EPOCH, type Fate, type Host } from './host.ts';
 import type { StoreWeather } from './row-store.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { STREAM } from '#src/domain/events.ts';
-import { presentedPayment } from '#test/support/fakes-payments.ts';
+import { presentedPayment } from '#test/support/chain/fakes-payments.ts';
 import type { Intent, Made } from './buyers.ts';
 import { EPOCH, Host } from './host.ts';
 import { LogStore } from './log.ts';

@@ -8,7 +8,7 @@ import { absentPayment, evolvePayment, type Payment } from '#src/domain/payment/
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
-import type { MemoryChain } from '#test/support/memory-chain.ts';
+import type { MemoryChain } from '#test/support/chain/memory-chain.ts';
 import { type Answer, type Intent, type Made, textOf } from './buyers.ts';
 import { EPOCH, type Host } from './host.ts';
 import type { LogStore } from './log.ts';

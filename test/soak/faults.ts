@@ -1,9 +1,9 @@
 // The faults of a soak, one a minute in turn, each undone within the minute.
 
 import { sleep } from '#src/lib/time.ts';
-import type { EventStoreServer } from '#test/support/eventstore-server.ts';
-import type { PaidWorld } from '#test/support/paid-world.ts';
-import type { Service } from '#test/support/service.ts';
+import type { EventStoreServer } from '#test/support/log/eventstore-server.ts';
+import type { Service } from '#test/support/process/service.ts';
+import type { PaidWorld } from '#test/support/world/paid-world.ts';
 
 export type Fault = { readonly name: string; readonly run: () => Promise<void> };
 

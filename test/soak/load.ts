@@ -1,10 +1,10 @@
 // The load of a soak: paid calls by honest clients, reads of every kind, bad requests and MCP messages, at a fixed pace.
 
 import { sleep } from '#src/lib/time.ts';
-import { EXECUTE } from '#test/support/paid-call.ts';
-import type { PaidWorld } from '#test/support/paid-world.ts';
-import { challenge, makePayment, newPayer, type Payer } from '#test/support/payer.ts';
-import { payloadOf } from '#test/support/service-receipts.ts';
+import { challenge, makePayment, newPayer, type Payer } from '#test/support/chain/payer.ts';
+import { EXECUTE } from '#test/support/world/paid-call.ts';
+import type { PaidWorld } from '#test/support/world/paid-world.ts';
+import { payloadOf } from '#test/support/world/service-receipts.ts';
 
 /** A paid call and the last answer to it. */
 export type SoakCall = {

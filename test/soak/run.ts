@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
 import { anvilPath } from '#src/demo/payments/anvil-process.ts';
-import { rootPath } from '#test/support/runtime.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 import { soakPlot } from './plot.ts';
 import { SOAK_TIERS, type SoakTier, soakTier, type Thirds, type TierResult } from './tier.ts';
 

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { rootPath } from '#test/support/runtime.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 
 const BUN = join(rootPath, 'node_modules/bun/bin/bun.exe');
 

@@ -6,7 +6,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
-import { makeWorld } from '#test/support/service-world.ts';
+import { makeWorld } from '#test/support/world/service-world.ts';
 
 const VERSIONS = {
   nswag: '14.7.1',

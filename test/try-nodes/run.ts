@@ -11,10 +11,10 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { CHAIN_ID, localChainOn } from '#src/demo/payments/chain.ts';
 import { startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
-import { EXECUTE } from '#test/support/paid-call.ts';
-import { challenge, makePayment, newPayer } from '#test/support/payer.ts';
-import { waitFor } from '#test/support/service.ts';
-import { get, makeWorld, post } from '#test/support/service-world.ts';
+import { challenge, makePayment, newPayer } from '#test/support/chain/payer.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { EXECUTE } from '#test/support/world/paid-call.ts';
+import { get, makeWorld, post } from '#test/support/world/service-world.ts';
 
 const VERSIONS = {
   hardhat: '3.18.0',

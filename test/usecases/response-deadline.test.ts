@@ -4,10 +4,10 @@ import { Cancel } from '#src/lib/time.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { appendUntilKnown, envelope } from '#src/usecases/process/stream.ts';
 import { startResponseDeadline, withinDeadline } from '#src/usecases/response-deadline.ts';
-import { letPass, quiet } from '#test/support/fakes.ts';
-import { gate } from '#test/support/fakes-log.ts';
-import { type World, world } from '#test/support/fakes-world.ts';
-import { JOB_ID, jobStarted } from '#test/support/given-events.ts';
+import { JOB_ID, jobStarted } from '#test/support/given/given-events.ts';
+import { gate } from '#test/support/log/fakes-log.ts';
+import { letPass, quiet } from '#test/support/world/fakes.ts';
+import { type World, world } from '#test/support/world/fakes-world.ts';
 
 const STREAM = `job-${JOB_ID}`;
 const append = (it: World) =>

@@ -8,11 +8,11 @@ import { before, describe, test } from 'node:test';
 import { fromBase64url } from '#src/domain/encoding.ts';
 import { cosign, isCosignerKey, parseVerifierKey } from '#src/domain/transparency/cosignature.ts';
 import { parseNote, verifierKeyText, withSignatures } from '#src/domain/transparency/note.ts';
-import { c2spKey } from '#test/support/c2sp.ts';
-import { sha256 } from '#test/support/primitives.ts';
-import { needsGo } from '#test/support/requirements.ts';
-import { ORIGIN, smallLog } from '#test/support/small-log.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { needsGo } from '#test/support/chain/requirements.ts';
+import { sha256 } from '#test/support/given/primitives.ts';
+import { ORIGIN, smallLog } from '#test/support/log/small-log.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { c2spKey } from '#test/support/witness/c2sp.ts';
 
 const go = needsGo();
 const folder = testFolder('go-note');

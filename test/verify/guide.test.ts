@@ -12,9 +12,9 @@ import { ExecutionResponse } from '#src/http/response/execution-response.ts';
 import { ReceiptResponse } from '#src/http/routes/jobs.ts';
 import { VerificationResponse } from '#src/http/routes/verify.ts';
 import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
-import { testKey } from '#test/support/primitives.ts';
-import { needsNode } from '#test/support/requirements.ts';
-import { rootPath } from '#test/support/runtime.ts';
+import { needsNode } from '#test/support/chain/requirements.ts';
+import { testKey } from '#test/support/given/primitives.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 
 const guide = readFileSync(`${rootPath}/src/verify/README.md`, 'utf8');
 

@@ -5,9 +5,9 @@ import { toBase64 } from '#src/domain/encoding.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import * as built from '#src/verify/built/verify.js';
 import * as source from '#src/verify/verifier.ts';
-import * as given from '#test/support/logged-receipt.ts';
-import { testKey } from '#test/support/primitives.ts';
-import { MTH, PROOF } from '#test/support/rfc6962.ts';
+import { testKey } from '#test/support/given/primitives.ts';
+import * as given from '#test/support/log/logged-receipt.ts';
+import { MTH, PROOF } from '#test/support/witness/rfc6962.ts';
 
 const { keys, LEAVES, ORIGIN, checkpointKey, checkpointOf } = given;
 const NEWER = [...LEAVES, ...LEAVES.slice(0, 3), new Uint8Array(32)];

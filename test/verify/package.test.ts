@@ -9,11 +9,11 @@ import { publishedLibrary } from '#src/app/library.ts';
 import { toBase64 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { PACKAGED } from '#src/verify/package.ts';
-import * as given from '#test/support/logged-receipt.ts';
-import { needsNode } from '#test/support/requirements.ts';
-import { PROOF } from '#test/support/rfc6962.ts';
-import { rootPath } from '#test/support/runtime.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { needsNode } from '#test/support/chain/requirements.ts';
+import * as given from '#test/support/log/logged-receipt.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { PROOF } from '#test/support/witness/rfc6962.ts';
 
 const needs = needsNode(20);
 const folder = testFolder('verify-package');

@@ -9,12 +9,12 @@ import { payloadHash } from '#src/domain/payment/payload-hash.ts';
 import { RECEIPT_VERSIONS } from '#src/domain/receipt/payload.ts';
 import { documentFacts } from '#src/http/routes/documents.ts';
 import { verifyConsistency, verifyProof, verifyReceipt } from '#src/verify/built/verify.js';
-import { fakeWorld } from '#test/support/http-deps.ts';
-import { needsCryptography, needsNode } from '#test/support/requirements.ts';
-import { rootPath } from '#test/support/runtime.ts';
-import { testFolder } from '#test/support/test-folder.ts';
-import type { Vector, VectorKind } from '#test/support/vector-keys.ts';
-import { type VectorFile, vectorFiles } from '#test/support/vectors.ts';
+import { needsCryptography, needsNode } from '#test/support/chain/requirements.ts';
+import type { Vector, VectorKind } from '#test/support/given/vector-keys.ts';
+import { type VectorFile, vectorFiles } from '#test/support/given/vectors.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
 
 const folder = join(rootPath, 'src/verify/vectors');
 const textOf = (name: string) => readFileSync(join(folder, name), 'utf8');

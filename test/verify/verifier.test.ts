@@ -4,11 +4,11 @@ import { describe, test } from 'node:test';
 import { isReceiptPayload } from '#src/domain/receipt/payload.ts';
 import * as built from '#src/verify/built/verify.js';
 import * as source from '#src/verify/verifier.ts';
-import { c2spKey } from '#test/support/c2sp.ts';
-import { cosignedBy, policyText } from '#test/support/cosigned.ts';
-import { forged } from '#test/support/given-receipt.ts';
-import * as given from '#test/support/logged-receipt.ts';
-import { RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
+import { forged } from '#test/support/given/given-receipt.ts';
+import * as given from '#test/support/log/logged-receipt.ts';
+import { c2spKey } from '#test/support/witness/c2sp.ts';
+import { cosignedBy, policyText } from '#test/support/witness/cosigned.ts';
+import { RECEIPT_CHECKS } from '#test/support/world/service-receipts.ts';
 
 const { keys, jws, payload, proof } = given;
 const header = { alg: 'EdDSA', kid: given.key.keyId, typ: 'relay-receipt+jws' };

@@ -21,7 +21,7 @@ import { after, test } from 'node:test';
 import { sqliteAuditState } from '#src/adapters/audit/state-sqlite.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import type { AuditState } from '#src/ports/audit-scratch.ts';
-import { rootPath, runtimeCommand } from '#test/support/runtime.ts';
+import { rootPath, runtimeCommand } from '#test/support/process/runtime.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'state-test-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -107,7 +107,7 @@ test('what a run that was killed has left beside the name is replaced', () => {
 
 /** Of a process that has written to the file, in a transaction of 48 MB, and is killed. */
 async function killedRun(file: string): Promise<void> {
-  const script = new URL('../../support/audit-state-process.ts', import.meta.url).pathname;
+  const script = new URL('./audit-state-process.ts', import.meta.url).pathname;
   const [command, args] = runtimeCommand(script, [file]);
   const child = spawn(command, args, { cwd: rootPath, stdio: ['ignore', 'pipe', 'inherit'] });
   const [text] = await once(child.stdout, 'data');

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
-import { runs } from '#test/support/property-runs.ts';
-import { firstShown, offsetMs } from '#test/support/wall-clock.ts';
+import { runs } from '#test/support/given/property-runs.ts';
+import { firstShown, offsetMs } from '#test/support/given/wall-clock.ts';
 
 const DAY = 86_400_000;
 const minuteOf = (time: string) => Number(time.slice(0, 2)) * 60 + Number(time.slice(3));

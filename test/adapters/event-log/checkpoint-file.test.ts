@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { checkpointFile } from '#src/adapters/event-log/checkpoint-file.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('kept');
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { logMemoryFile } from '#src/adapters/event-log/log-memory-file.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { logMemoryContract } from '#test/support/log-memory.contract.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { logMemoryContract } from '#test/support/contract/log-memory.contract.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('log-memory');
 let made = 0;

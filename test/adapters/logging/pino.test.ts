@@ -5,8 +5,8 @@ import { sql } from 'drizzle-orm';
 import { retention } from '#projections/table.ts';
 import { type LogLevel, pinoLogger } from '#src/adapters/logging/pino.ts';
 import type { LineLogger } from '#src/ports/logger.ts';
-import { commonLog, pgliteHarness, rowsFor } from '#test/support/read-store.ts';
-import { runtimeCommand } from '#test/support/runtime.ts';
+import { commonLog, pgliteHarness, rowsFor } from '#test/support/log/read-store.ts';
+import { runtimeCommand } from '#test/support/process/runtime.ts';
 
 const CANARY = 'cAnArY';
 
@@ -230,7 +230,7 @@ test('log: whatever a field is makes a line too', () => {
 });
 
 test('log: every line is written before the call returns: a process that dies at once loses none', async () => {
-  const script = new URL('../../support/log-and-block.ts', import.meta.url).pathname;
+  const script = new URL('./log-and-block.ts', import.meta.url).pathname;
   const [command, args] = runtimeCommand(script, ['2000']);
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   let out = '';

@@ -6,7 +6,7 @@ import { cachingMisses, dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { chooseDials } from '#src/domain/destination/policy.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import type { Resolution, Resolver } from '#src/ports/resolver.ts';
-import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';
+import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/process/dns-server.ts';
 import { rulesWith, targetOf, until } from './lab.ts';
 
 async function withDns(

@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import type { FailureReason } from '#src/domain/failure-reasons.ts';
 import type { AttemptReport } from '#src/ports/outbound.ts';
-import type { Handler, TlsTarget } from '#test/support/tls-target.ts';
+import type { Handler, TlsTarget } from '#test/support/process/tls-target.ts';
 import { inLab, withListener } from './lab.ts';
 
 const sha256 = (text: string | Uint8Array) => createHash('sha256').update(text).digest('hex');

@@ -6,9 +6,9 @@ import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import type { Sent } from '#src/domain/event-fields.ts';
 import type { FailureReason } from '#src/domain/failure-reasons.ts';
 import { type AttemptReport, OutboundDefect } from '#src/ports/outbound.ts';
-import { runtimeName } from '#test/support/runtime.ts';
-import { makeSelfSigned, makeTestCa } from '#test/support/test-ca.ts';
-import { startTlsTarget, type TlsTargetOptions } from '#test/support/tls-target.ts';
+import { runtimeName } from '#test/support/process/runtime.ts';
+import { makeSelfSigned, makeTestCa } from '#test/support/process/test-ca.ts';
+import { startTlsTarget, type TlsTargetOptions } from '#test/support/process/tls-target.ts';
 import { cidrs, clock, inLab, outboundWith, requestTo, targetOf, until, withListener } from './lab.ts';
 
 type Ended = Pick<AttemptReport, 'errorCategory' | 'reason' | 'phase' | 'sent' | 'address'>;

@@ -7,9 +7,9 @@ import { createSecureContext } from 'node:tls';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import { chooseDials } from '#src/domain/destination/policy.ts';
-import { LONG } from '#test/support/property-runs.ts';
-import { runtimeName } from '#test/support/runtime.ts';
-import { makeTestCa } from '#test/support/test-ca.ts';
+import { LONG } from '#test/support/given/property-runs.ts';
+import { runtimeName } from '#test/support/process/runtime.ts';
+import { makeTestCa } from '#test/support/process/test-ca.ts';
 import { clock, LOOPBACK, requestTo, rulesWith } from './lab.ts';
 
 /** A Node process: the test is of the client, and Bun's server has the same queue as Bun's client. */

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { judgeHeaders } from '#src/domain/destination/headers.ts';
 import type { AttemptReport } from '#src/ports/outbound.ts';
-import { startTlsTarget } from '#test/support/tls-target.ts';
+import { startTlsTarget } from '#test/support/process/tls-target.ts';
 import { cidrs, inLab, type Lab, until, withListener } from './lab.ts';
 
 const ONE_CALL = fileURLToPath(new URL('./one-call.ts', import.meta.url));

@@ -12,9 +12,9 @@ import { isRefused } from '#src/domain/refusal.ts';
 import { sleep } from '#src/lib/time.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
-import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';
-import { judgeUrlText } from '#test/support/judge-text.ts';
-import { startTlsTarget, type TlsTarget, type TlsTargetOptions } from '#test/support/tls-target.ts';
+import { judgeUrlText } from '#test/support/given/judge-text.ts';
+import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/process/dns-server.ts';
+import { startTlsTarget, type TlsTarget, type TlsTargetOptions } from '#test/support/process/tls-target.ts';
 
 export const clock = { now: () => Date.now(), monotonic: () => performance.now() };
 

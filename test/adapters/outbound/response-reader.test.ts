@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { AttemptFailed } from '#src/adapters/outbound/attempt.ts';
 import { BodyHash } from '#src/adapters/outbound/body-hash.ts';
 import { ResponseReader } from '#src/adapters/outbound/response-reader.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { runs } from '#test/support/given/property-runs.ts';
 
 type Read = { readonly statuses: number[]; readonly body: string; readonly complete: boolean };
 

@@ -7,9 +7,9 @@ import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import { chooseDials, type Dial, judgeAnswer, type TargetRefusal } from '#src/domain/destination/policy.ts';
 import { hostOf, type Target } from '#src/domain/destination/url.ts';
 import type { Refused } from '#src/domain/refusal.ts';
-import { judgeTargetText } from '#test/support/judge-text.ts';
-import { caseResolver, type SsrfCase, ssrfCases } from '#test/support/ssrf.ts';
-import { startTlsTarget, type TlsTarget } from '#test/support/tls-target.ts';
+import { judgeTargetText } from '#test/support/given/judge-text.ts';
+import { caseResolver, type SsrfCase, ssrfCases } from '#test/support/given/ssrf.ts';
+import { startTlsTarget, type TlsTarget } from '#test/support/process/tls-target.ts';
 import { clock, requestTo, rulesWith, withListener } from './lab.ts';
 
 const cases = ssrfCases();

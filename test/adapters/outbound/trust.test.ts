@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { getCACertificates } from 'node:tls';
 import { outboundTlsContext, readCertificates, rootsWith } from '#src/adapters/outbound/connection.ts';
-import { makeTestCa } from '#test/support/test-ca.ts';
+import { makeTestCa } from '#test/support/process/test-ca.ts';
 
 test('extra roots are added to those of the runtime and replace none', () => {
   const own = getCACertificates('default');

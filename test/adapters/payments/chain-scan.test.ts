@@ -14,7 +14,7 @@ import {
   TRANSFER,
   timeOf,
   USED,
-} from '#test/support/scripted-node.ts';
+} from '#test/support/chain/scripted-node.ts';
 import { PAY_TO, UNREACHABLE_URL, USDC } from './lab.ts';
 
 const ASSET = USDC.toLowerCase();

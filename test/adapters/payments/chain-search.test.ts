@@ -7,9 +7,15 @@ import { LARGEST_RANGE, rangeSizes } from '#src/adapters/payments/chain-logs.ts'
 import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { iso } from '#src/lib/iso.ts';
 import { Cancel } from '#src/lib/time.ts';
-import { collectingLogger } from '#test/support/fakes.ts';
-import { startNodeFront } from '#test/support/node-front.ts';
-import { CANCELLED, type NodeLog, startScriptedNode, TRANSFER, USED } from '#test/support/scripted-node.ts';
+import { startNodeFront } from '#test/support/chain/node-front.ts';
+import {
+  CANCELLED,
+  type NodeLog,
+  startScriptedNode,
+  TRANSFER,
+  USED,
+} from '#test/support/chain/scripted-node.ts';
+import { collectingLogger } from '#test/support/world/fakes.ts';
 import { lab, PAY_TO, payloadOf, presented, USDC, v2, wallet } from './lab.ts';
 
 const HEAD = 30_000_000;

@@ -7,11 +7,11 @@ import type { X402 } from '#src/adapters/payments/x402.ts';
 import { devAccount, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
-import { collectingLogger } from '#test/support/fakes.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { type NodeFront, startNodeFront } from '#test/support/node-front.ts';
-import { signCancellation } from '#test/support/payer.ts';
+import { type ControlledChain, startControlledChain } from '#test/support/chain/controlled-chain.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { type NodeFront, startNodeFront } from '#test/support/chain/node-front.ts';
+import { signCancellation } from '#test/support/chain/payer.ts';
+import { collectingLogger } from '#test/support/world/fakes.ts';
 import {
   type Authorization,
   authorizationOf,

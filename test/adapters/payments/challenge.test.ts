@@ -29,7 +29,7 @@ import type { Route } from '#src/domain/event-fields.ts';
 import { REASONS_OF_402 } from '#src/domain/payment/reasons.ts';
 import { portableSchema } from '#src/domain/portable-schema.ts';
 import { isRefused } from '#src/domain/refusal.ts';
-import { manualClock } from '#test/support/fakes.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
 import {
   ACCEPTED,
   BASE_URL,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { pooledExchange, singleExchange } from '#src/adapters/payments/exchange.ts';
-import { loopbackServer } from '#test/support/loopback-server.ts';
+import { loopbackServer } from '#test/support/process/loopback-server.ts';
 
 /** Answers its first request and keeps the connection open; later requests are closed without an answer. Counts them. */
 async function fickleServer() {

@@ -10,7 +10,7 @@ import {
   invalid,
   json,
   unsettled,
-} from '#test/support/facilitator-double.ts';
+} from '#test/support/chain/facilitator-double.ts';
 import { ACCEPTED, BASE_URL, lab, payloadOf, presented, UNREACHABLE_URL, v1, v2, wallet } from './lab.ts';
 
 const NONCE_USED = 'invalid_exact_evm_nonce_already_used';

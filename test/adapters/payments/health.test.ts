@@ -8,9 +8,9 @@ import {
   faults,
   invalid,
   json,
-} from '#test/support/facilitator-double.ts';
-import { newApiKey } from '#test/support/facilitator-login.ts';
-import { manualClock } from '#test/support/fakes.ts';
+} from '#test/support/chain/facilitator-double.ts';
+import { newApiKey } from '#test/support/chain/facilitator-login.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
 import { lab, loginOf, payloadOf, presented, UNREACHABLE_URL, v2, wallet } from './lab.ts';
 
 const said = (kind: object) => ({

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { reopenPayment, writePayment } from '#src/adapters/payments/authorization.ts';
 import { isRefused, reasonOf } from '#src/domain/refusal.ts';
-import { presentedPayment } from '#test/support/fakes-payments.ts';
+import { presentedPayment } from '#test/support/chain/fakes-payments.ts';
 
 const authorization = {
   from: `0x${'a'.repeat(40)}`,

@@ -15,17 +15,17 @@ import type { AbortSignalLike } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { ReadHeader } from '#src/ports/payment-protocol.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import type { ApiKey } from '#test/support/facilitator-login.ts';
-import { type CollectingLogger, collectingLogger } from '#test/support/fakes.ts';
+import type { ApiKey } from '#test/support/chain/facilitator-login.ts';
 import {
   type Authorization,
   type Domain,
   newPayer,
   type Payer,
   signAuthorization,
-} from '#test/support/payer.ts';
-import { signerOf, testKey } from '#test/support/primitives.ts';
-import { startChainNode } from '#test/support/scripted-node.ts';
+} from '#test/support/chain/payer.ts';
+import { startChainNode } from '#test/support/chain/scripted-node.ts';
+import { signerOf, testKey } from '#test/support/given/primitives.ts';
+import { type CollectingLogger, collectingLogger } from '#test/support/world/fakes.ts';
 
 export const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 export const PAY_TO = '0x1111111111111111111111111111111111111111';

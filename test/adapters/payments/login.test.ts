@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { loginHeaders } from '#src/adapters/payments/login.ts';
-import { facilitatorDouble, invalid, unsettled } from '#test/support/facilitator-double.ts';
-import { API_KEY_KINDS, cdpGuard, headersGuard, newApiKey } from '#test/support/facilitator-login.ts';
-import { manualClock } from '#test/support/fakes.ts';
+import { facilitatorDouble, invalid, unsettled } from '#test/support/chain/facilitator-double.ts';
+import { API_KEY_KINDS, cdpGuard, headersGuard, newApiKey } from '#test/support/chain/facilitator-login.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
 import { lab, loginOf, payloadOf, presented, v2, wallet } from './lab.ts';
 
 const CLOCK = { now: Date.now };

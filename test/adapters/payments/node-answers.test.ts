@@ -14,7 +14,7 @@ import {
   startChainNode,
   startScriptedNode,
   USDC_TOKEN,
-} from '#test/support/scripted-node.ts';
+} from '#test/support/chain/scripted-node.ts';
 import { PAY_TO, USDC } from './lab.ts';
 
 /** `who`: client or provider, with the version where it was seen. Without `code`: the body is no JSON-RPC. */

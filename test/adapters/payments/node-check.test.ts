@@ -5,9 +5,9 @@ import { test } from 'node:test';
 import { domainSeparator, type Hex } from 'viem';
 import { UnusableTerms } from '#src/adapters/payments/requirements.ts';
 import { Cancel, sleep } from '#src/lib/time.ts';
-import { facilitatorDouble } from '#test/support/facilitator-double.ts';
-import { manualClock } from '#test/support/fakes.ts';
-import { startChainNode, type Token, USDC_TOKEN } from '#test/support/scripted-node.ts';
+import { facilitatorDouble } from '#test/support/chain/facilitator-double.ts';
+import { startChainNode, type Token, USDC_TOKEN } from '#test/support/chain/scripted-node.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
 import {
   ACCEPTED,
   challenged,

@@ -7,7 +7,7 @@ import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import type { Settlement } from '#src/ports/payment-protocol.ts';
 import type { SigningKey } from '#src/ports/signer.ts';
-import { testKey } from '#test/support/primitives.ts';
+import { testKey } from '#test/support/given/primitives.ts';
 import { BASE_URL, PAY_TO, UNREACHABLE_URL } from './lab.ts';
 
 const DID = 'did:web:relay.example';

@@ -12,7 +12,7 @@ import {
   validatePaymentIdentifier,
 } from '@x402/extensions/payment-identifier';
 import { isRefused } from '#src/domain/refusal.ts';
-import { facilitatorDouble } from '#test/support/facilitator-double.ts';
+import { facilitatorDouble } from '#test/support/chain/facilitator-double.ts';
 import { ACCEPTED, CLIENT, challenged, lab, payloadOf, presented, v1, v2, wallet } from './lab.ts';
 
 const x402 = await lab();

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import type { Hex } from 'viem';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { ALLOWED, type Allowed, isRefused, type Refused } from '#src/domain/refusal.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { runs } from '#test/support/given/property-runs.ts';
 import {
   ACCEPTED,
   type Authorization,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Hex, numberToHex, pad } from 'viem';
 import { findTransfers } from '#src/adapters/payments/refund-transfers.ts';
-import { HEAD, startScriptedNode, TRANSFER, timeOf } from '#test/support/scripted-node.ts';
+import { HEAD, startScriptedNode, TRANSFER, timeOf } from '#test/support/chain/scripted-node.ts';
 import { PAY_TO, UNREACHABLE_URL, USDC } from './lab.ts';
 
 const PAYER = '0x2222222222222222222222222222222222222222';

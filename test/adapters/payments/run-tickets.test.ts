@@ -4,8 +4,8 @@ import { after, before, describe, test } from 'node:test';
 import { type Hex, serializeErc6492Signature } from 'viem';
 import type { X402 } from '#src/adapters/payments/x402.ts';
 import { isRefused } from '#src/domain/refusal.ts';
-import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
+import { type ControlledChain, startControlledChain } from '#test/support/chain/controlled-chain.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
 import { type Authorization, authorizationOf, lab, presented, signatureOf, v2, wallet } from './lab.ts';
 
 const NOW = 1_767_323_045;

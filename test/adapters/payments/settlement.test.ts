@@ -12,7 +12,7 @@ import { decodeXPaymentResponse } from 'x402/shared';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import type { Settlement } from '#src/ports/payment-protocol.ts';
-import { primitives } from '#test/support/primitives.ts';
+import { primitives } from '#test/support/given/primitives.ts';
 import { BASE_URL, challenged, jwsOf, KEY_URL, lab, offerKey, PAY_TO, PUBLIC_KEY, USDC } from './lab.ts';
 
 const PAYER = '0x4444444444444444444444444444444444444444';

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { X402 } from '#src/adapters/payments/x402.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { facilitatorDouble } from '#test/support/facilitator-double.ts';
-import { manualClock } from '#test/support/fakes.ts';
-import { type ChainNode, startChainNode } from '#test/support/scripted-node.ts';
+import { facilitatorDouble } from '#test/support/chain/facilitator-double.ts';
+import { type ChainNode, startChainNode } from '#test/support/chain/scripted-node.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
 import {
   authorizationOf,
   CLIENT,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memoryQuota } from '#src/adapters/quota/memory.ts';
-import { quotaContract } from '#test/support/quota.contract.ts';
+import { quotaContract } from '#test/support/contract/quota.contract.ts';
 
 quotaContract({
   name: 'in memory',

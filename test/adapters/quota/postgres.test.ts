@@ -3,10 +3,10 @@ import { after, before, describe, test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import { quotaWindows } from '#src/adapters/quota/postgres.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { quotaContract } from '#test/support/quota.contract.ts';
-import { waitFor } from '#test/support/service.ts';
-import { type SharedQuota, sharedQuota } from '#test/support/shared-quota.ts';
+import { quotaContract } from '#test/support/contract/quota.contract.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { type SharedQuota, sharedQuota } from '#test/support/log/shared-quota.ts';
+import { waitFor } from '#test/support/process/service.ts';
 
 const needs = needsPostgres();
 const minute = (name: string, maxRequests: number): QuotaRule => ({ name, windowMs: 60_000, maxRequests });

@@ -10,11 +10,11 @@ import { sql } from 'drizzle-orm';
 import { type Db, rowsOf } from '#projections/rows.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { databaseFacts } from '#src/adapters/read-store/postgres-check.ts';
-import { fixedPort } from '#test/support/fixed-port.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { needsProgram } from '#test/support/requirements.ts';
-import { waitFor } from '#test/support/service.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { needsProgram } from '#test/support/chain/requirements.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { fixedPort } from '#test/support/process/fixed-port.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const [database, pool] = [needsPostgres(), needsProgram('pgbouncer')];
 const folder = testFolder('pgbouncer');

@@ -6,8 +6,8 @@ import { test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import { countFailures, pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
+import { appendAll, jobAppends, PLAN } from '#test/support/given/job-histories.ts';
+import { memoryLog } from '#test/support/log/memory-log.ts';
 import {
   allRows,
   project,
@@ -16,8 +16,8 @@ import {
   runnerOver,
   servedBy,
   silent,
-} from '#test/support/read-store.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+} from '#test/support/log/read-store.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const slow = { timeout: 300_000 };
 const place = testFolder('pglite-damage');

@@ -11,17 +11,17 @@ import { takePgliteDirectory } from '#src/adapters/read-store/pglite-directory.t
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { type ReadStore, ReadStoreInUse } from '#src/ports/read-store.ts';
-import { startProgram } from '#test/support/event-log-process.ts';
-import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
-import { LONG } from '#test/support/property-runs.ts';
-import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
-import { allRows, reached, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { appendAll, jobAppends, PLAN } from '#test/support/given/job-histories.ts';
+import { LONG } from '#test/support/given/property-runs.ts';
+import { startProgram } from '#test/support/log/event-log-process.ts';
+import { asStored, rowsAfter } from '#test/support/log/read-model-rows.ts';
+import { allRows, reached, rowsFor, runnerOver, silent } from '#test/support/log/read-store.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const slow = { timeout: 300_000 };
 const place = testFolder('pglite-directory');
 const fresh = () => mkdtempSync(join(place, 'case-'));
-const projector = new URL('../../support/read-model-process.ts', import.meta.url).href;
+const projector = new URL('../../support/log/read-model-process.ts', import.meta.url).href;
 
 async function filledLog(file: string, jobs: number): Promise<EventLog> {
   const log = await sqliteEventLog({ file });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { PGlite } from '@electric-sql/pglite';
 import { PGLITE_SETTINGS, unpackPgliteImage } from '#src/adapters/read-store/pglite-image.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const scratch = testFolder('pglite-image');
 

@@ -4,9 +4,9 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
-import { type FreezingProxy, startFreezingProxy } from '#test/support/freezing-proxy.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { waitFor } from '#test/support/service.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { type FreezingProxy, startFreezingProxy } from '#test/support/process/freezing-proxy.ts';
+import { waitFor } from '#test/support/process/service.ts';
 
 const needs = needsPostgres();
 const WORKERS = 6;

@@ -4,8 +4,8 @@ import { after, test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import { type Db, rowsOf } from '#projections/rows.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { waitFor } from '#test/support/service.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { waitFor } from '#test/support/process/service.ts';
 
 const needs = { ...needsPostgres(), timeout: 300_000 };
 let shared: Promise<PostgresServer> | null = null;

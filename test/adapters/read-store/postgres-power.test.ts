@@ -16,7 +16,6 @@ import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { startProgram } from '#test/support/event-log-process.ts';
 import {
   appendAll,
   jobAppends,
@@ -24,10 +23,11 @@ import {
   judgeBySignature,
   PLAN,
   recorded,
-} from '#test/support/job-histories.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
+} from '#test/support/given/job-histories.ts';
+import { startProgram } from '#test/support/log/event-log-process.ts';
+import { memoryLog } from '#test/support/log/memory-log.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { asStored, rowsAfter } from '#test/support/log/read-model-rows.ts';
 import {
   allRows,
   assertFolded,
@@ -38,12 +38,12 @@ import {
   runnerOver,
   servedBy,
   silent,
-} from '#test/support/read-store.ts';
-import { rootPath } from '#test/support/runtime.ts';
+} from '#test/support/log/read-store.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 
 const PATIENCE_MS = 100_000;
 const needs = needsPostgres();
-const projectorScript = new URL('../../support/read-model-process.ts', import.meta.url).href;
+const projectorScript = new URL('../../support/log/read-model-process.ts', import.meta.url).href;
 let shared: Promise<PostgresServer> | null = null;
 const server = () => {
   shared ??= postgresServer({ own: true });

@@ -7,11 +7,11 @@ import { Projector } from '#projections/projector.ts';
 import { rowsOf } from '#projections/rows.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import { appendAll, jobAppends, judgeBySignature, PLAN } from '#test/support/job-histories.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { schemaOf, silent } from '#test/support/read-store.ts';
-import { waitFor } from '#test/support/service.ts';
+import { appendAll, jobAppends, judgeBySignature, PLAN } from '#test/support/given/job-histories.ts';
+import { memoryLog } from '#test/support/log/memory-log.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { schemaOf, silent } from '#test/support/log/read-store.ts';
+import { waitFor } from '#test/support/process/service.ts';
 
 const needs = { ...needsPostgres(), timeout: 300_000 };
 let shared: Promise<PostgresServer> | null = null;

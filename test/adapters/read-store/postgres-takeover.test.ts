@@ -10,16 +10,16 @@ import type { Db } from '#projections/rows.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
-import { type Program, startProgram } from '#test/support/event-log-process.ts';
-import { appendAll, jobAppends, jobIdOf, newEvent, PLAN } from '#test/support/job-histories.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
-import { allRows, rowsFor } from '#test/support/read-store.ts';
-import { waitFor } from '#test/support/service.ts';
+import { appendAll, jobAppends, jobIdOf, newEvent, PLAN } from '#test/support/given/job-histories.ts';
+import { type Program, startProgram } from '#test/support/log/event-log-process.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
+import { asStored, rowsAfter } from '#test/support/log/read-model-rows.ts';
+import { allRows, rowsFor } from '#test/support/log/read-store.ts';
+import { waitFor } from '#test/support/process/service.ts';
 
 const needs = needsPostgres();
-const plainScript = new URL('../../support/read-model-process.ts', import.meta.url).href;
-const halfDeadScript = new URL('../../support/half-dead-projector.ts', import.meta.url).href;
+const plainScript = new URL('../../support/log/read-model-process.ts', import.meta.url).href;
+const halfDeadScript = new URL('./half-dead-projector.ts', import.meta.url).href;
 let shared: Promise<PostgresServer> | null = null;
 const server = () => {
   shared ??= postgresServer();

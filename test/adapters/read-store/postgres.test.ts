@@ -1,5 +1,5 @@
-import { needsPostgres } from '#test/support/postgres.ts';
-import { readModelContract } from '#test/support/read-model.contract.ts';
-import { postgresHarness } from '#test/support/read-store.ts';
+import { readModelContract } from '#test/support/contract/read-model.contract.ts';
+import { needsPostgres } from '#test/support/log/postgres.ts';
+import { postgresHarness } from '#test/support/log/read-store.ts';
 
 readModelContract(postgresHarness(needsPostgres()));

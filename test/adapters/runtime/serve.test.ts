@@ -4,10 +4,10 @@ import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { CannotListen, type Listening, serve } from '#src/adapters/runtime/serve.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
-import { fakeProtocol } from '#test/support/fakes-protocol.ts';
-import { appOf, countingQuota, execution, fakeWorld } from '#test/support/http-deps.ts';
-import { type RawClient, rawClient } from '#test/support/http-socket.ts';
-import { runtimeName } from '#test/support/runtime.ts';
+import { fakeProtocol } from '#test/support/chain/fakes-protocol.ts';
+import { type RawClient, rawClient } from '#test/support/process/http-socket.ts';
+import { runtimeName } from '#test/support/process/runtime.ts';
+import { appOf, countingQuota, execution, fakeWorld } from '#test/support/world/http-deps.ts';
 
 const BODY = JSON.stringify({ url: 'https://a.example/' });
 const HEAD = 'POST /api/execute/webhook HTTP/1.1\r\nHost: relay\r\nContent-Type: application/json\r\n';

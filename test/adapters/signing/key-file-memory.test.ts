@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createKeyFile, keyFileMemory, readKeyFile, updateKeyFile } from '#src/adapters/signing/key-file.ts';
 import { KeyFileError } from '#src/adapters/signing/owners-file.ts';
-import { logMemoryContract } from '#test/support/log-memory.contract.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { logMemoryContract } from '#test/support/contract/log-memory.contract.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('key-memory');
 let made = 0;

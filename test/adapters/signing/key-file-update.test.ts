@@ -21,8 +21,8 @@ import {
   withKeyFileLock,
 } from '#src/adapters/signing/key-file.ts';
 import { KeyFileError, type KeyFileFault } from '#src/adapters/signing/owners-file.ts';
-import { runtimeCommand } from '#test/support/runtime.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { runtimeCommand } from '#test/support/process/runtime.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('key-update');
 
@@ -136,7 +136,7 @@ test('key_file_busy: another process has the lock', () => {
   );
 });
 
-const script = new URL('../../support/change-key-file.ts', import.meta.url).pathname;
+const script = new URL('./change-key-file.ts', import.meta.url).pathname;
 function processOn(path: string, what: string): ChildProcess {
   const [command, args] = runtimeCommand(script, [path, what]);
   return spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });

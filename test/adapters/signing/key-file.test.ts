@@ -7,8 +7,8 @@ import { test } from 'node:test';
 import { calculateJwkThumbprint, exportJWK, importJWK } from 'jose';
 import { createKeyFile, openKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import { KeyFileError, type KeyFileFault } from '#src/adapters/signing/owners-file.ts';
-import { runtimeCommand } from '#test/support/runtime.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { runtimeCommand } from '#test/support/process/runtime.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('keys');
 
@@ -156,7 +156,7 @@ test('key file: a receipt key has a key for outbound requests, always the same, 
 
 test('key file: processes that start at the same time have one file and one secret', async () => {
   const path = join(folder, 'race', 'keys.json');
-  const script = new URL('../../support/open-key-file.ts', import.meta.url).pathname;
+  const script = new URL('./open-key-file.ts', import.meta.url).pathname;
   const answers = await Promise.all(Array.from({ length: 4 }, () => output(runtimeCommand(script, [path]))));
   assert.equal(
     answers.filter((answer) => /^[0-9a-f]{64} [\w-]{43}\n$/.test(answer)).length,

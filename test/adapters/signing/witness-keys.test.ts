@@ -6,9 +6,9 @@ import { test } from 'node:test';
 import { freshWitnessKeys, readWitnessKeys } from '#src/adapters/signing/witness-keys.ts';
 import { cosign, vkeyText } from '#src/domain/transparency/cosignature.ts';
 import { signatureLine } from '#src/domain/transparency/note.ts';
-import { c2spCheckpointText, c2spRoot, c2spVerify } from '#test/support/c2sp.ts';
-import { c2spKeyOf } from '#test/support/c2sp-log.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { c2spCheckpointText, c2spRoot, c2spVerify } from '#test/support/witness/c2sp.ts';
+import { c2spKeyOf } from '#test/support/witness/c2sp-log.ts';
 
 const folder = testFolder('witness-keys');
 const path = join(folder, 'witness.key');

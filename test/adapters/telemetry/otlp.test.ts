@@ -4,9 +4,9 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { otlpTracer } from '#src/adapters/telemetry/otlp.ts';
 import type { Tracer } from '#src/ports/telemetry.ts';
-import { fixedPort } from '#test/support/fixed-port.ts';
-import { waitFor } from '#test/support/service.ts';
-import { startTraceCollector, type TraceCollector } from '#test/support/trace-collector.ts';
+import { fixedPort } from '#test/support/process/fixed-port.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { startTraceCollector, type TraceCollector } from '#test/support/process/trace-collector.ts';
 
 const service = { name: 'relay-test', version: '9.9.9', instance: 'one' };
 const turn = () => new Promise((resolve) => setTimeout(resolve, 1));

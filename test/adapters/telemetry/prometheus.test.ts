@@ -7,8 +7,8 @@ import { ErrorCategory } from '#src/domain/event-fields.ts';
 import { type HealthFacts, healthReport } from '#src/domain/monitoring/health.ts';
 import type { NewEvent } from '#src/ports/event-log.ts';
 import type { Figures, StateNow } from '#src/ports/telemetry.ts';
-import { ALL_WELL } from '#test/support/all-well.ts';
-import { PAYMENT_FIGURES, readFigures } from '#test/support/figures.ts';
+import { ALL_WELL } from '#test/support/given/all-well.ts';
+import { PAYMENT_FIGURES, readFigures } from '#test/support/given/figures.ts';
 
 const NOW: StateNow = {
   storage: 'sqlite+pglite',

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { postgresVault } from '#src/adapters/vault/postgres.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { hashWith } from '#test/support/primitives.ts';
-import { vaultContract } from '#test/support/vault.contract.ts';
+import { vaultContract } from '#test/support/contract/vault.contract.ts';
+import { hashWith } from '#test/support/given/primitives.ts';
+import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/log/postgres.ts';
 
 const needs = needsPostgres();
 let server: PostgresServer;

@@ -7,8 +7,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { sqliteVault } from '#src/adapters/vault/sqlite.ts';
 import type { Vault } from '#src/ports/vault.ts';
-import { hashWith } from '#test/support/primitives.ts';
-import { vaultContract } from '#test/support/vault.contract.ts';
+import { vaultContract } from '#test/support/contract/vault.contract.ts';
+import { hashWith } from '#test/support/given/primitives.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'vault-'));
 const file = join(folder, 'vault.db');

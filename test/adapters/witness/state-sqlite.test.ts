@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { openWitnessState } from '#src/adapters/witness/state-sqlite.ts';
-import { c2spCheckpointText, c2spKey, c2spNote } from '#test/support/c2sp.ts';
-import { sha256 } from '#test/support/primitives.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { sha256 } from '#test/support/given/primitives.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { c2spCheckpointText, c2spKey, c2spNote } from '#test/support/witness/c2sp.ts';
 
 const folder = testFolder('witness-state');
 const key = c2spKey('log.example/receipts', 1);

@@ -15,10 +15,10 @@ import {
 } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { devAccount, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
-import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { runtimeName } from '#test/support/runtime.ts';
-import { waitFor } from '#test/support/service.ts';
+import { type ControlledChain, startControlledChain } from '#test/support/chain/controlled-chain.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { runtimeName } from '#test/support/process/runtime.ts';
+import { waitFor } from '#test/support/process/service.ts';
 
 const needs = needsAnvil();
 const newPayer = () => privateKeyToAccount(generatePrivateKey());
@@ -200,7 +200,7 @@ test('a stopped chain does not answer; stopping it again has no effect', needs, 
 });
 
 test('a chain ends with the process that started it, also if that is killed', needs, async () => {
-  const script = new URL('../../support/local-chain-process.ts', import.meta.url).pathname;
+  const script = new URL('./local-chain-process.ts', import.meta.url).pathname;
   const more = runtimeName === 'deno' ? ['run', '--allow-all', '--no-check', '--no-lock'] : [];
   const child = spawn(process.execPath, [...more, script]);
   const [line] = await once(child.stdout.setEncoding('utf8'), 'data');

@@ -5,9 +5,16 @@ import { HTTPFacilitatorClient } from '@x402/core/http';
 import type { PaymentRequirements } from '@x402/core/types';
 import { type LocalFacilitator, startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
 import { sleep } from '#src/lib/time.ts';
-import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { makePayment, newPayer, type Payer, type Payment, requiring, termsOf } from '#test/support/payer.ts';
+import { type ControlledChain, startControlledChain } from '#test/support/chain/controlled-chain.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import {
+  makePayment,
+  newPayer,
+  type Payer,
+  type Payment,
+  requiring,
+  termsOf,
+} from '#test/support/chain/payer.ts';
 
 const needs = needsAnvil();
 /** By the stock client, from a challenge as in the header. */

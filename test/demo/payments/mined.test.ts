@@ -6,11 +6,16 @@ import { type Hex, type TransactionReceipt, TransactionReceiptNotFoundError } fr
 import { singleExchange } from '#src/adapters/payments/exchange.ts';
 import { mined } from '#src/demo/payments/chain.ts';
 import { type LocalFacilitator, startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
-import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
-import { needsAnvil } from '#test/support/local-payments.ts';
-import { jsonOf, type LoopbackServer, loopbackServer, sendJson } from '#test/support/loopback-server.ts';
-import { makePayment, newPayer, requiring, termsOf } from '#test/support/payer.ts';
-import { waitFor } from '#test/support/service.ts';
+import { type ControlledChain, startControlledChain } from '#test/support/chain/controlled-chain.ts';
+import { needsAnvil } from '#test/support/chain/local-payments.ts';
+import { makePayment, newPayer, requiring, termsOf } from '#test/support/chain/payer.ts';
+import {
+  jsonOf,
+  type LoopbackServer,
+  loopbackServer,
+  sendJson,
+} from '#test/support/process/loopback-server.ts';
+import { waitFor } from '#test/support/process/service.ts';
 
 const needs = needsAnvil();
 const hash: Hex = `0x${'ab'.repeat(32)}`;

@@ -10,9 +10,9 @@ import { type Snippet, snippet, snippetGroups } from '#src/discovery/documents/s
 import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES, SCHEDULE_ROUTES } from '#src/discovery/routes.ts';
 import { documentFacts } from '#src/http/routes/documents.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { BASE, fakeWorld } from '#test/support/http-deps.ts';
-import { rootPath } from '#test/support/runtime.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
+import { BASE, fakeWorld } from '#test/support/world/http-deps.ts';
 
 const PAY_TO = '0x2222222222222222222222222222222222222222';
 const ASSET = '0x3333333333333333333333333333333333333333';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { jobFaults } from '#src/domain/audit/judge-job.ts';
 import { closeInterrupted } from '#src/domain/job/commands.ts';
-import { givenJob } from '#test/support/given.ts';
+import { givenJob } from '#test/support/given/given.ts';
 import {
   at,
   attemptRetried,
@@ -12,7 +12,7 @@ import {
   jobCompleted,
   jobStarted,
   receiptSigned,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
 
 const { state: running } = givenJob(jobStarted());
 function closing(cause: 'interrupted_unknown' | 'not_executed') {

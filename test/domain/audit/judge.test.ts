@@ -34,7 +34,7 @@ import {
   refundBegun,
   settlementRetried,
   settlementUnknown,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
 
 function replay(...events: readonly PaymentEvent[]): { history: PaymentHistory; kinds: readonly string[] } {
   let history = NO_HISTORY;

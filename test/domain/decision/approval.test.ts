@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { judgeApproval } from '#src/domain/decision/approval.ts';
 import { isRefused } from '#src/domain/refusal.ts';
-import { decisionRecorded, hex, T0 } from '#test/support/given-events.ts';
+import { decisionRecorded, hex, T0 } from '#test/support/given/given-events.ts';
 
 const { data: decision } = decisionRecorded();
 const END = T0 + 86_400_000;

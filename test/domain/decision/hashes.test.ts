@@ -6,10 +6,10 @@ import { test } from 'node:test';
 import { actionHash, decisionHash, policyHash } from '#src/domain/decision/approval.ts';
 import { type BuyerPolicyRequest, normalisePolicy } from '#src/domain/decision/requests.ts';
 import { normaliseRequest, type WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import { plainAction } from '#test/support/given-decision.ts';
-import { decisionRecorded } from '#test/support/given-events.ts';
-import { hashWith } from '#test/support/primitives.ts';
-import { rootPath } from '#test/support/runtime.ts';
+import { plainAction } from '#test/support/given/given-decision.ts';
+import { decisionRecorded } from '#test/support/given/given-events.ts';
+import { hashWith } from '#test/support/given/primitives.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 
 const keyed = hashWith('a secret');
 const hashOf = (action: WebhookRequest, by = keyed) => actionHash(normaliseRequest(action, action.url), by);

@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type DecisionFacts, type Recommended, recommend } from '#src/domain/decision/recommend.ts';
 import type { BuyerPolicy } from '#src/domain/decision/requests.ts';
-import { goodFacts, goodPolicy } from '#test/support/given-decision.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { goodFacts, goodPolicy } from '#test/support/given/given-decision.ts';
+import { runs } from '#test/support/given/property-runs.ts';
 
 type Changes = { facts?: Partial<DecisionFacts>; policy?: Partial<BuyerPolicy> };
 const recommended = ({ facts, policy }: Changes = {}) => recommend(goodFacts(facts), goodPolicy(policy));

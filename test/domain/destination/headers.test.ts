@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type JudgedHeaders, judgeHeaders } from '#src/domain/destination/headers.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { runs } from '#test/support/given/property-runs.ts';
 
 function judged(headers: Record<string, string | number | boolean>): JudgedHeaders {
   const result = judgeHeaders(headers);

@@ -9,7 +9,7 @@ import {
   type TargetRules,
 } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
-import { judgeTargetText } from '#test/support/judge-text.ts';
+import { judgeTargetText } from '#test/support/given/judge-text.ts';
 
 const open: TargetRules = {
   mode: 'open-public-https',

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { ownHostOf, readTarget, type UrlRules } from '#src/domain/destination/url.ts';
-import { judgeUrlText } from '#test/support/judge-text.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { judgeUrlText } from '#test/support/given/judge-text.ts';
+import { runs } from '#test/support/given/property-runs.ts';
 
 const rules: UrlRules = {
   ports: null,

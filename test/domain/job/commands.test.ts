@@ -11,7 +11,7 @@ import {
   startJob,
 } from '#src/domain/job/commands.ts';
 import type { Job } from '#src/domain/job/state.ts';
-import { givenJob } from '#test/support/given.ts';
+import { givenJob } from '#test/support/given/given.ts';
 import {
   at,
   attemptRetried,
@@ -19,7 +19,7 @@ import {
   jobCompleted,
   jobStarted,
   receiptSigned,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
 
 const startFacts = (changes: Partial<StartFacts> = {}): StartFacts => {
   const { v: _, leaseMs: __, ...facts } = jobStarted().data;

@@ -18,8 +18,8 @@ import {
   jobCompleted,
   jobStarted,
   receiptSigned,
-} from '#test/support/given-events.ts';
-import { runs } from '#test/support/property-runs.ts';
+} from '#test/support/given/given-events.ts';
+import { runs } from '#test/support/given/property-runs.ts';
 
 const samples: readonly JobEvent[] = [
   jobStarted(),

@@ -10,9 +10,9 @@ import {
   sentenceOf,
 } from '#src/domain/monitoring/conditions.ts';
 import { Conditions } from '#src/usecases/process/condition.ts';
-import { ALERT_RULES } from '#test/support/alert-rules.ts';
-import { collectingLogger, manualClock } from '#test/support/fakes.ts';
-import { rootPath } from '#test/support/runtime.ts';
+import { ALERT_RULES } from '#test/support/given/alert-rules.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
+import { collectingLogger, manualClock } from '#test/support/world/fakes.ts';
 
 const PARTS = Object.entries(CONDITIONS) as readonly (readonly [Part, DeclaredPart])[];
 const ALL = PARTS.flatMap(([part, { codes }]) =>

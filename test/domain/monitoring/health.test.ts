@@ -10,7 +10,7 @@ import {
   type LogProblem,
 } from '#src/domain/monitoring/health.ts';
 import type { CheckpointProblem } from '#src/domain/transparency/checkpoint.ts';
-import { ALL_WELL } from '#test/support/all-well.ts';
+import { ALL_WELL } from '#test/support/given/all-well.ts';
 
 const WELL: HealthFacts = { ...ALL_WELL, facilitator: { ok: true } };
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TIMES } from '#src/domain/limits.ts';
 import { claimKey, releaseKey, retentionOver } from '#src/domain/payment/claim.ts';
-import { givenClaim } from '#test/support/given.ts';
-import { at, JOB_ID, keyClaimed, keyReleased, OTHER_JOB_ID, T0 } from '#test/support/given-events.ts';
+import { givenClaim } from '#test/support/given/given.ts';
+import { at, JOB_ID, keyClaimed, keyReleased, OTHER_JOB_ID, T0 } from '#test/support/given/given-events.ts';
 
 const { v: _, ...facts } = keyClaimed({ claimedAt: at(9) }).data;
 const mine = keyClaimed({ claimedAt: at(9) });

@@ -26,7 +26,7 @@ import {
   refundBegun,
   settlementCorrected,
   settlementUnknown,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
 
 const { scheme, network, asset, amount, payTo, payer, payloadHash } = paymentReserved().data;
 const PAYMENT = { scheme, network, asset, amount, payTo, payer, payloadHash, transaction: null };

@@ -21,7 +21,7 @@ import {
   type Transfer,
 } from '#src/domain/payment/refund.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
-import { givenPayment } from '#test/support/given.ts';
+import { givenPayment } from '#test/support/given/given.ts';
 import {
   at,
   hex,
@@ -38,7 +38,7 @@ import {
   refundClaimed,
   settlementUnknown,
   T0,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
 
 const charged = [paymentReserved(), paymentSettled()];
 const AT = at(80);

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import type { PaymentEvent } from '#src/domain/events.ts';
 import { type PaymentResolution, resolveByChain, resolveByHand } from '#src/domain/payment/resolve.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
-import { givenPayment } from '#test/support/given.ts';
+import { givenPayment } from '#test/support/given/given.ts';
 import {
   at,
   hex,
@@ -18,7 +18,7 @@ import {
   settlementRetried,
   settlementUnknown,
   T0,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
 
 const TX = `0x${hex('a')}`;
 /** The first second after which the sample authorization can never be used. */

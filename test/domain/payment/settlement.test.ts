@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PaymentEvent } from '#src/domain/events.ts';
 import { type Evidence, nextOfSettlement } from '#src/domain/payment/settlement.ts';
-import { givenPayment } from '#test/support/given.ts';
+import { givenPayment } from '#test/support/given/given.ts';
 import {
   at,
   JOB_ID,
@@ -15,7 +15,7 @@ import {
   refundBegun,
   settlementRetried,
   settlementUnknown,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
 
 const HASH = `0x${'a'.repeat(64)}`;
 const PAID = { outcome: 'paid', transaction: HASH } as const;

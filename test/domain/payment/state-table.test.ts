@@ -17,8 +17,8 @@ import {
   settlementCorrected,
   settlementRetried,
   settlementUnknown,
-} from '#test/support/given-events.ts';
-import { rootPath } from '#test/support/runtime.ts';
+} from '#test/support/given/given-events.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 
 const jobId = paymentReserved().data.jobId;
 

@@ -16,7 +16,7 @@ import {
   type Payment,
   reconcile,
 } from '#src/domain/payment/state.ts';
-import { givenPayment } from '#test/support/given.ts';
+import { givenPayment } from '#test/support/given/given.ts';
 import {
   at,
   OTHER_JOB_ID,
@@ -33,8 +33,8 @@ import {
   settlementRetried,
   settlementUnknown,
   T0,
-} from '#test/support/given-events.ts';
-import { runs } from '#test/support/property-runs.ts';
+} from '#test/support/given/given-events.ts';
+import { runs } from '#test/support/given/property-runs.ts';
 
 const PATHS: Record<Payment['status'], readonly PaymentEvent[]> = {
   absent: [],

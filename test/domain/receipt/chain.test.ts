@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { type ChainedEvent, eventChain } from '#src/domain/receipt/payload.ts';
-import { JOB_EVENTS, recorded } from '#test/support/given-receipt.ts';
+import { JOB_EVENTS, recorded } from '#test/support/given/given-receipt.ts';
 
 /** A second implementation of the definition: names written in order, data sorted by a replacer. */
 function again(events: readonly ChainedEvent[]): string {

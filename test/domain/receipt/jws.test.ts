@@ -6,8 +6,8 @@ import { canonicalJson, type Json } from '#src/domain/canonical-json.ts';
 import { parseJws, RECEIPT_TYPE, shownSignature } from '#src/domain/receipt/payload.ts';
 import { verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
-import { forged, goodFacts, payloadOf, signed } from '#test/support/given-receipt.ts';
-import { primitives, type TestKey, testKey } from '#test/support/primitives.ts';
+import { forged, goodFacts, payloadOf, signed } from '#test/support/given/given-receipt.ts';
+import { primitives, type TestKey, testKey } from '#test/support/given/primitives.ts';
 
 const key = testKey();
 const header = (changes: object = {}) => ({ alg: 'EdDSA', kid: key.keyId, typ: RECEIPT_TYPE, ...changes });

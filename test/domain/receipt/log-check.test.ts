@@ -4,10 +4,10 @@ import { test } from 'node:test';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
 import { type LogFacts, verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import { leafData } from '#src/domain/transparency/tree.ts';
-import { keyActivated, receiptSigned, T0 } from '#test/support/given-events.ts';
-import { goodFacts, payloadOf, signed } from '#test/support/given-receipt.ts';
-import { primitives, testKey } from '#test/support/primitives.ts';
-import { ORIGIN, type SmallLog, smallLog } from '#test/support/small-log.ts';
+import { keyActivated, receiptSigned, T0 } from '#test/support/given/given-events.ts';
+import { goodFacts, payloadOf, signed } from '#test/support/given/given-receipt.ts';
+import { primitives, testKey } from '#test/support/given/primitives.ts';
+import { ORIGIN, type SmallLog, smallLog } from '#test/support/log/small-log.ts';
 
 const key = testKey();
 const iat = T0 / 1000;

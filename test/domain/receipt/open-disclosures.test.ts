@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { type CommitmentName, disclose, openDisclosures } from '#src/domain/receipt/disclosures.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import { payloadOf } from '#test/support/given-receipt.ts';
+import { payloadOf } from '#test/support/given/given-receipt.ts';
 
 const salt = new Uint8Array(16).fill(7);
 const made = (name: CommitmentName, value: string | readonly string[]) => disclose(salt, name, value);

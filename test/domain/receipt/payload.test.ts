@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isReceiptPayload, parseJws, receiptAttempt } from '#src/domain/receipt/payload.ts';
-import { attemptSucceeded, commitment, jobCompleted, jobStarted } from '#test/support/given-events.ts';
-import { JOB_EVENTS, payloadOf } from '#test/support/given-receipt.ts';
+import { attemptSucceeded, commitment, jobCompleted, jobStarted } from '#test/support/given/given-events.ts';
+import { JOB_EVENTS, payloadOf } from '#test/support/given/given-receipt.ts';
 
 test('the receipt of a job states exactly what its events state', async () => {
   const payload = await payloadOf([jobStarted(), attemptSucceeded(), jobCompleted()]);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { statementOf } from '#src/domain/receipt/texts.ts';
-import { payloadOf } from '#test/support/given-receipt.ts';
+import { payloadOf } from '#test/support/given/given-receipt.ts';
 
 const payload = await payloadOf();
 

@@ -4,7 +4,7 @@ import { utf8 } from '#src/domain/encoding.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { CheckName } from '#src/domain/receipt/report.ts';
 import { type JobFacts, type VerifyFacts, verifySignedReceipt } from '#src/domain/receipt/verify.ts';
-import { attemptRetried, commitment, T0 } from '#test/support/given-events.ts';
+import { attemptRetried, commitment, T0 } from '#test/support/given/given-events.ts';
 import {
   goodFacts,
   JOB_EVENTS,
@@ -13,9 +13,9 @@ import {
   recorded,
   signed,
   type UnloggedPayload,
-} from '#test/support/given-receipt.ts';
-import { primitives, testKey } from '#test/support/primitives.ts';
-import { ALL_CHECKS, RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
+} from '#test/support/given/given-receipt.ts';
+import { primitives, testKey } from '#test/support/given/primitives.ts';
+import { ALL_CHECKS, RECEIPT_CHECKS } from '#test/support/world/service-receipts.ts';
 
 const key = testKey();
 const iat = T0 / 1000;

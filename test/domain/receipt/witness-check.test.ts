@@ -8,12 +8,12 @@ import { verifySignedReceipt } from '#src/domain/receipt/verify.ts';
 import { receiptLeafData } from '#src/domain/transparency/tree.ts';
 import { parseWitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import { mlDsa44Verify } from '#src/lib/ml-dsa.ts';
-import { c2spKey } from '#test/support/c2sp.ts';
-import { cosignedBy, policyText } from '#test/support/cosigned.ts';
-import { T0 } from '#test/support/given-events.ts';
-import { goodFacts, payloadOf, signed } from '#test/support/given-receipt.ts';
-import { primitives as ed25519, sha256, testKey } from '#test/support/primitives.ts';
-import { ORIGIN, smallLog } from '#test/support/small-log.ts';
+import { T0 } from '#test/support/given/given-events.ts';
+import { goodFacts, payloadOf, signed } from '#test/support/given/given-receipt.ts';
+import { primitives as ed25519, sha256, testKey } from '#test/support/given/primitives.ts';
+import { ORIGIN, smallLog } from '#test/support/log/small-log.ts';
+import { c2spKey } from '#test/support/witness/c2sp.ts';
+import { cosignedBy, policyText } from '#test/support/witness/cosigned.ts';
 
 const primitives = { ...ed25519, mlDsa44Verify };
 const key = testKey();

@@ -23,7 +23,7 @@ import {
   scheduleCancelled,
   scheduleDefined,
   schedulePaused,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
 
 const calendar = temporalCalendar();
 const ms = (text: string) => Date.parse(text);

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KeyEvent } from '#src/domain/events.ts';
 import { evolveKeys, fromJwkSet, type KeyRecord, keyValidAt, toJwk } from '#src/domain/signing-keys/keys.ts';
-import { givenKeys } from '#test/support/given.ts';
-import { at, commitment, keyActivated, keyRetired, T0 } from '#test/support/given-events.ts';
+import { givenKeys } from '#test/support/given/given.ts';
+import { at, commitment, keyActivated, keyRetired, T0 } from '#test/support/given/given-events.ts';
 
 const second = T0 / 1000;
 const keysAfter = (...events: KeyEvent[]) => givenKeys(...events).state;

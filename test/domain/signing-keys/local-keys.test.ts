@@ -10,8 +10,8 @@ import {
   replacedKeysThatSign,
   validFrom,
 } from '#src/domain/signing-keys/keys.ts';
-import { givenKeys } from '#test/support/given.ts';
-import { at, commitment, keyActivated, keyRetired, T0 } from '#test/support/given-events.ts';
+import { givenKeys } from '#test/support/given/given.ts';
+import { at, commitment, keyActivated, keyRetired, T0 } from '#test/support/given/given-events.ts';
 
 const held = (name: string, changes: Partial<HeldKey> = {}): HeldKey => ({
   keyId: commitment(name),

@@ -20,6 +20,7 @@ import {
   withSignatures,
 } from '#src/domain/transparency/note.ts';
 import { mlDsa44Verify } from '#src/lib/ml-dsa.ts';
+import { primitives as ed25519 } from '#test/support/given/primitives.ts';
 import {
   type C2spKey,
   c2spCheckpointText,
@@ -28,8 +29,7 @@ import {
   c2spNote,
   c2spRoot,
   c2spVerify,
-} from '#test/support/c2sp.ts';
-import { primitives as ed25519 } from '#test/support/primitives.ts';
+} from '#test/support/witness/c2sp.ts';
 
 const primitives = { ...ed25519, mlDsa44Verify };
 const noteOf = (text: string) => parseNote(text) ?? assert.fail('no note');

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { cosignersText, statedCosigners } from '#src/domain/transparency/cosignature.ts';
-import { c2spKey } from '#test/support/c2sp.ts';
-import { C2spLog } from '#test/support/c2sp-log.ts';
-import { cosignedBy } from '#test/support/cosigned.ts';
+import { c2spKey } from '#test/support/witness/c2sp.ts';
+import { C2spLog } from '#test/support/witness/c2sp-log.ts';
+import { cosignedBy } from '#test/support/witness/cosigned.ts';
 
 const checkpoint = new C2spLog('log.example').grow(3).checkpoint();
 const [w1, w2] = [c2spKey('w1.example', 4), c2spKey('w2.example', 4)];

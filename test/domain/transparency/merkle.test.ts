@@ -10,9 +10,9 @@ import {
 } from '#src/domain/transparency/merkle.ts';
 import { consistencyProof, inclusionProof, treeReader } from '#src/domain/transparency/tiles.ts';
 import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
-import { sha256 } from '#test/support/primitives.ts';
-import { MTH, PATH, PROOF } from '#test/support/rfc6962.ts';
-import { type SmallLog, smallLog } from '#test/support/small-log.ts';
+import { sha256 } from '#test/support/given/primitives.ts';
+import { type SmallLog, smallLog } from '#test/support/log/small-log.ts';
+import { MTH, PATH, PROOF } from '#test/support/witness/rfc6962.ts';
 
 /** The test data of Certificate Transparency's reference implementation, and the root after each leaf. */
 const CT_LEAVES = [

@@ -16,8 +16,8 @@ import {
   verifierKeyText,
   verifyNote,
 } from '#src/domain/transparency/note.ts';
-import { primitives, sha256, type TestKey, testKey } from '#test/support/primitives.ts';
-import { ORIGIN, smallLog } from '#test/support/small-log.ts';
+import { primitives, sha256, type TestKey, testKey } from '#test/support/given/primitives.ts';
+import { ORIGIN, smallLog } from '#test/support/log/small-log.ts';
 
 /** From the documentation of golang.org/x/mod/sumdb/note. */
 const VKEY = 'PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW';

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseTilePath, TileMissing, tileWidth, treeReader } from '#src/domain/transparency/tiles.ts';
 import { rootOf } from '#src/domain/transparency/tree.ts';
-import { sha256 } from '#test/support/primitives.ts';
-import { smallLog } from '#test/support/small-log.ts';
+import { sha256 } from '#test/support/given/primitives.ts';
+import { smallLog } from '#test/support/log/small-log.ts';
 
 describe('the path of a tile', () => {
   for (const [path, tile] of [

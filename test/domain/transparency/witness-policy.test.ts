@@ -12,6 +12,7 @@ import {
   type WitnessPolicy,
 } from '#src/domain/transparency/witness-policy.ts';
 import { mlDsa44Verify } from '#src/lib/ml-dsa.ts';
+import { primitives as ed25519 } from '#test/support/given/primitives.ts';
 import {
   type C2spKey,
   c2spCheckpointText,
@@ -19,8 +20,7 @@ import {
   c2spKey,
   c2spNote,
   c2spRoot,
-} from '#test/support/c2sp.ts';
-import { primitives as ed25519 } from '#test/support/primitives.ts';
+} from '#test/support/witness/c2sp.ts';
 
 const primitives = { ...ed25519, mlDsa44Verify };
 const log = c2spKey('relay.example/receipts', 1, Buffer.alloc(32, 1));

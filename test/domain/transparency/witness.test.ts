@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { judgeSubmission, parseSubmission, type Submission } from '#src/domain/transparency/witness.ts';
-import { c2spNote, c2spRoot, c2spSubmission } from '#test/support/c2sp.ts';
-import { C2spLog } from '#test/support/c2sp-log.ts';
+import { c2spNote, c2spRoot, c2spSubmission } from '#test/support/witness/c2sp.ts';
+import { C2spLog } from '#test/support/witness/c2sp-log.ts';
 
 const log = new C2spLog('log.example').grow(7);
 const bytes = (text: string) => Uint8Array.from(Buffer.from(text));

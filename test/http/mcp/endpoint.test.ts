@@ -4,9 +4,7 @@ import { test } from 'node:test';
 import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/sdk/types.js';
 import { LIMITS } from '#src/domain/limits.ts';
 import { MCP_VERSIONS } from '#src/http/mcp/endpoint.ts';
-import { manualClock } from '#test/support/fakes.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { countingQuota, fakeWorld } from '#test/support/http-deps.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
 import {
   callMessage,
   connectInProcess,
@@ -16,7 +14,9 @@ import {
   STATELESS_VERSION,
   sendMessage,
   stateless,
-} from '#test/support/mcp-client.ts';
+} from '#test/support/process/mcp-client.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
+import { countingQuota, fakeWorld } from '#test/support/world/http-deps.ts';
 
 const METHOD_NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;

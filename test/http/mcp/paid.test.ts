@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { refused } from '#src/domain/refusal.ts';
 import type { Execution } from '#src/usecases/execution/execution-call.ts';
-import { fakeProtocol, UNREADABLE } from '#test/support/fakes-protocol.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { decided, fakeWorld, guided, JOB, paidExecution } from '#test/support/http-deps.ts';
-import { connectInProcess, GENERATIONS, type McpGeneration } from '#test/support/mcp-client.ts';
-import { wiredProtocol } from '#test/support/mcp-payments.ts';
+import { fakeProtocol, UNREADABLE } from '#test/support/chain/fakes-protocol.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { connectInProcess, GENERATIONS, type McpGeneration } from '#test/support/process/mcp-client.ts';
+import { decided, fakeWorld, guided, JOB, paidExecution } from '#test/support/world/http-deps.ts';
+import { wiredProtocol } from './mcp-payments.ts';
 
 const REQUEST = { url: 'https://a.example/hook', body: { n: 1 } };
 const TOOLS = [

@@ -6,8 +6,9 @@ import { MCP_TOOLS } from '#src/discovery/documents/mcp.ts';
 import { LIMITS, SERVICE } from '#src/domain/limits.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import type { Quota } from '#src/ports/quota.ts';
-import { fakeProtocol } from '#test/support/fakes-protocol.ts';
-import { clientOf } from '#test/support/http-client.ts';
+import { fakeProtocol } from '#test/support/chain/fakes-protocol.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { callMessage, connectInProcess, GENERATIONS, sendMessage } from '#test/support/process/mcp-client.ts';
 import {
   countingQuota,
   DECISION,
@@ -16,8 +17,7 @@ import {
   fakeWorld,
   JOB,
   RECEIPT,
-} from '#test/support/http-deps.ts';
-import { callMessage, connectInProcess, GENERATIONS, sendMessage } from '#test/support/mcp-client.ts';
+} from '#test/support/world/http-deps.ts';
 
 const REQUEST = { url: 'https://a.example/hook', body: { n: 1 } };
 const GOOD: Record<string, Record<string, unknown>> = {

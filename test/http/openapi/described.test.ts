@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { lab } from '#test/adapters/payments/lab.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { BASE, fakeWorld } from '#test/support/http-deps.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { BASE, fakeWorld } from '#test/support/world/http-deps.ts';
 
 type Operation = { readonly operationId: string; readonly tags: readonly string[] };
 type Description = {

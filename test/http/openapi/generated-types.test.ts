@@ -5,11 +5,11 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { clientOf } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
-import { needsNode } from '#test/support/requirements.ts';
-import { rootPath } from '#test/support/runtime.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { needsNode } from '#test/support/chain/requirements.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
 
 const folder = testFolder('generated-types');
 const installed = join(rootPath, 'node_modules');

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { shapeOf } from '#src/http/pages/docs-page.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
 
 const client = clientOf(fakeWorld());
 const page = client.get('/docs').then(({ body }) => String(body));

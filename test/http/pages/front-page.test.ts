@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pricing } from '#src/discovery/documents/pricing.ts';
 import { documentFacts } from '#src/http/routes/documents.ts';
-import { type Client, clientOf } from '#test/support/http-client.ts';
-import { fakeWorld, type HttpWorld, JOB, proofRecord, RECEIPT } from '#test/support/http-deps.ts';
+import { type Client, clientOf } from '#test/support/process/http-client.ts';
+import { fakeWorld, type HttpWorld, JOB, proofRecord, RECEIPT } from '#test/support/world/http-deps.ts';
 
 const shown = (world: HttpWorld = fakeWorld()) => shownBy(clientOf(world));
 

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { markup, pagesFrom } from '#src/http/pages/page.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
-import { PALETTE } from '#test/support/palette.ts';
+import { PALETTE } from '#test/support/given/palette.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
 
 const made = async (path?: string) => {
   const response = pagesFrom('https://relay.example/').answer(200, {

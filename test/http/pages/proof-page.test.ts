@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault, refused } from '#src/domain/refusal.ts';
-import { hex } from '#test/support/given-events.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { fakeWorld, JOB, job, RECEIPT, report, running } from '#test/support/http-deps.ts';
-import { noTransparency } from '#test/support/no-transparency.ts';
+import { hex } from '#test/support/given/given-events.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import { fakeWorld, JOB, job, RECEIPT, report, running } from '#test/support/world/http-deps.ts';
+import { noTransparency } from '#test/support/world/no-transparency.ts';
 
 const asked = async (world: ReturnType<typeof fakeWorld>, path: string) => {
   const { status, headers, body } = await clientOf(world).get(path);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type Bucket, type Plot, plot } from '#src/http/pages/status-page.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { runs } from '#test/support/given/property-runs.ts';
 
 const MINUTE = 60_000;
 

@@ -5,7 +5,7 @@ import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { sentenceOf } from '#src/domain/monitoring/conditions.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import { duration, percent } from '#src/http/pages/status-page.ts';
-import { clientOf } from '#test/support/http-client.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
 import {
   failureRecord,
   fakeWorld,
@@ -14,7 +14,7 @@ import {
   monitoringOf,
   noDurations,
   stats,
-} from '#test/support/http-deps.ts';
+} from '#test/support/world/http-deps.ts';
 
 const NOW = Date.parse('2026-01-02T03:04:05.678Z');
 const DAY = 86_400_000;

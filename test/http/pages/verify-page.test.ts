@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { clientOf } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
-import { noTransparency } from '#test/support/no-transparency.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
+import { noTransparency } from '#test/support/world/no-transparency.ts';
 
 const SCRIPT = 'const said = "…";';
 const client = clientOf(fakeWorld({ verifyScript: SCRIPT }));

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { letPass, manualClock } from '#test/support/fakes.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { countingQuota, fakeWorld } from '#test/support/http-deps.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import { letPass, manualClock } from '#test/support/world/fakes.ts';
+import { countingQuota, fakeWorld } from '#test/support/world/http-deps.ts';
 
 const PATHS = ['/api/execute/webhook', '/api/policy/check'];
 const REQUEST = { url: 'https://a.example/hook' };

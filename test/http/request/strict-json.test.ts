@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { isExactNumber, parseStrictJson } from '#src/http/request/strict-json.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { runs } from '#test/support/given/property-runs.ts';
 
 const faultsOf = (text: string) => {
   const parsed = parseStrictJson(text);

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
 import { failureLog } from '#src/http/response/errors.ts';
 import { loggerOver } from '#src/usecases/process/condition.ts';
-import { manualClock } from '#test/support/fakes.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { fakeWorld, JOB } from '#test/support/http-deps.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
+import { fakeWorld, JOB } from '#test/support/world/http-deps.ts';
 
 function recorder() {
   const lines: [string, string, Readonly<Record<string, unknown>> | undefined][] = [];

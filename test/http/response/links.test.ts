@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pathTemplate, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { lab } from '#test/adapters/payments/lab.ts';
-import { linksOf, type Named, namedInHtml, namedInJson, namedInText } from '#test/support/addresses.ts';
+import { publicLog } from '#test/support/log/public-log.ts';
 import {
   appOf,
   BASE,
@@ -13,8 +13,8 @@ import {
   JOB,
   JWS,
   RECEIPT,
-} from '#test/support/http-deps.ts';
-import { publicLog } from '#test/support/public-log.ts';
+} from '#test/support/world/http-deps.ts';
+import { linksOf, type Named, namedInHtml, namedInJson, namedInText } from './addresses.ts';
 
 /** The value of a parameter or placeholder in an address, by the text before it. */
 const KNOWN_IDS = [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { figure } from '#src/http/response/response-cache.ts';
-import { letPass, manualClock, quiet } from '#test/support/fakes.ts';
+import { letPass, manualClock, quiet } from '#test/support/world/fakes.ts';
 
 /** `tookMs`: how long each computation takes. */
 function asked(tookMs = 0) {

@@ -4,9 +4,9 @@ import { createPublicKey } from 'node:crypto';
 import { test } from 'node:test';
 import { createVerifier, httpbis } from 'http-message-signatures';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
-import { testKey } from '#test/support/primitives.ts';
+import { testKey } from '#test/support/given/primitives.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
 
 const PATH = '/.well-known/http-message-signatures-directory';
 

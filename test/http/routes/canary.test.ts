@@ -4,11 +4,11 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { CANARY_PATH, ownHostOf } from '#src/domain/destination/url.ts';
-import { manualClock } from '#test/support/fakes.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { countingQuota, fakeWorld } from '#test/support/http-deps.ts';
-import { sha256 } from '#test/support/primitives.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { sha256 } from '#test/support/given/primitives.ts';
+import { runs } from '#test/support/given/property-runs.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
+import { countingQuota, fakeWorld } from '#test/support/world/http-deps.ts';
 
 const PATH = '/api/canary/echo';
 const hex = (bytes: Uint8Array | string) => Buffer.from(sha256(bytes)).toString('hex');

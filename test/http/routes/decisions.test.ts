@@ -5,9 +5,17 @@ import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import type { DecideInput } from '#src/usecases/decisions/decide-webhook.ts';
-import { decisionRecorded } from '#test/support/given-events.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { BASE, DECISION, decided, decisionRecord, fakeWorld, JOB, RECEIPT } from '#test/support/http-deps.ts';
+import { decisionRecorded } from '#test/support/given/given-events.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import {
+  BASE,
+  DECISION,
+  decided,
+  decisionRecord,
+  fakeWorld,
+  JOB,
+  RECEIPT,
+} from '#test/support/world/http-deps.ts';
 
 const DECIDE = '/api/decide/webhook';
 const ACTION = { url: 'https://a.example/hook', body: { text: 'hi' } };

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { importJWK } from 'jose';
 import { type Jwk, toJwk } from '#src/domain/signing-keys/keys.ts';
-import { manualClock } from '#test/support/fakes.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
 
 type DidDocument = {
   readonly id: string;

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { lab } from '#test/adapters/payments/lab.ts';
-import { type Client, clientOf } from '#test/support/http-client.ts';
-import { BASE, fakeWorld } from '#test/support/http-deps.ts';
+import { type Client, clientOf } from '#test/support/process/http-client.ts';
+import { BASE, fakeWorld } from '#test/support/world/http-deps.ts';
 
 const demo = () => clientOf(fakeWorld());
 const paid = async () =>

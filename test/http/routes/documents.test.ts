@@ -5,8 +5,8 @@ import { decodePaymentRequiredHeader } from '@x402/core/http';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import { STATUS } from '#src/http/response/errors.ts';
 import { lab } from '#test/adapters/payments/lab.ts';
-import { clientOf, type OpenApi } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
+import { clientOf, type OpenApi } from '#test/support/process/http-client.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
 
 const DOCUMENTS = ['actions', 'quickstart', 'pricing', 'capabilities', 'secrets/policy'].map(
   (name) => `/api/${name}`,

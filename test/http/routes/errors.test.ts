@@ -5,8 +5,8 @@ import { knownCodeOr } from '#src/adapters/payments/facilitator.ts';
 import { FAILURE_REASON_NAMES } from '#src/domain/failure-reasons.ts';
 import { PAYMENT_REASONS } from '#src/domain/payment/reasons.ts';
 import { STATUS } from '#src/http/response/errors.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { fakeWorld } from '#test/support/world/http-deps.ts';
 
 type Catalogue = {
   readonly errors: readonly { readonly code: string; readonly status: number; readonly charged: string }[];

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ALLOWED, Fault } from '#src/domain/refusal.ts';
 import type { ExecutionResponse } from '#src/http/response/execution-response.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { BASE, execution, fakeWorld, JOB, JWS, RECEIPT } from '#test/support/http-deps.ts';
-import { noTransparency } from '#test/support/no-transparency.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import { BASE, execution, fakeWorld, JOB, JWS, RECEIPT } from '#test/support/world/http-deps.ts';
+import { noTransparency } from '#test/support/world/no-transparency.ts';
 
 const PATH = '/api/execute/webhook';
 const REQUEST = { url: 'https://a.example/hook', body: { n: 1 } };

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { refused } from '#src/domain/refusal.ts';
 import type { GuidedResponse } from '#src/http/response/execution-response.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { BASE, decided, fakeWorld, guided } from '#test/support/http-deps.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import { BASE, decided, fakeWorld, guided } from '#test/support/world/http-deps.ts';
 
 const PATH = '/api/execute/guided-webhook';
 const { decisionId } = decided();

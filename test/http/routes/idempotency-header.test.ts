@@ -1,8 +1,8 @@
 // The request header Idempotency-Key: the key of a call that has none in its body.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { decided, fakeWorld, handoff, policyCheck, schedulePreview } from '#test/support/http-deps.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import { decided, fakeWorld, handoff, policyCheck, schedulePreview } from '#test/support/world/http-deps.ts';
 
 const EXECUTE = '/api/execute/webhook';
 const GUIDED = '/api/execute/guided-webhook';

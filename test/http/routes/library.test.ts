@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { snippet } from '#src/discovery/documents/snippets.ts';
 import { documentFacts } from '#src/http/routes/documents.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { BASE, fakeWorld, RECEIPT } from '#test/support/http-deps.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { BASE, fakeWorld, RECEIPT } from '#test/support/world/http-deps.ts';
 
 const world = fakeWorld();
 const client = clientOf(world);

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { instrumentRequests, processMeter } from '#src/http/request/instrumentation.ts';
 import type { AnsweredRequest } from '#src/ports/telemetry.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { fakeWorld, type HttpWorld, JOB } from '#test/support/http-deps.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import { fakeWorld, type HttpWorld, JOB } from '#test/support/world/http-deps.ts';
 
 const operators = fakeWorld().operators;
 const LOOPBACK = '127.0.0.1';

@@ -6,9 +6,9 @@ import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { processMeter } from '#src/http/request/instrumentation.ts';
 import { bucketMs, bucketStarts, wholeWindow } from '#src/http/routes/monitoring.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { failureRecord, fakeWorld, monitoringOf } from '#test/support/http-deps.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { runs } from '#test/support/given/property-runs.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { failureRecord, fakeWorld, monitoringOf } from '#test/support/world/http-deps.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

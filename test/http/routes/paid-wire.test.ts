@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http';
 import { lab, payloadOf, v1, v2, wallet } from '#test/adapters/payments/lab.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { fakeWorld, paidExecution } from '#test/support/http-deps.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { fakeWorld, paidExecution } from '#test/support/world/http-deps.ts';
 
 const ROUTES = [
   ['/api/execute/webhook', { url: 'https://a.example/hook' }],

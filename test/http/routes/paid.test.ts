@@ -3,10 +3,17 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import type { Execution } from '#src/usecases/execution/execution-call.ts';
-import { presentedPayment } from '#test/support/fakes-payments.ts';
-import { fakeProtocol, GARBAGE, PAID, UNREADABLE } from '#test/support/fakes-protocol.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { countingQuota, decided, fakeWorld, guided, JOB, paidExecution } from '#test/support/http-deps.ts';
+import { presentedPayment } from '#test/support/chain/fakes-payments.ts';
+import { fakeProtocol, GARBAGE, PAID, UNREADABLE } from '#test/support/chain/fakes-protocol.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import {
+  countingQuota,
+  decided,
+  fakeWorld,
+  guided,
+  JOB,
+  paidExecution,
+} from '#test/support/world/http-deps.ts';
 
 const REQUEST = { url: 'https://a.example/hook', body: { n: 1 } };
 const { decisionId } = decided();

@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import type { HandoffRequest } from '#src/domain/planning/handoff.ts';
 import { isRefused, refused } from '#src/domain/refusal.ts';
 import { handOffBrowser } from '#src/usecases/planning/free-plans.ts';
-import { world } from '#test/support/fakes-world.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { BASE, countingQuota, fakeWorld, HANDOFF, handoff } from '#test/support/http-deps.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import { world } from '#test/support/world/fakes-world.ts';
+import { BASE, countingQuota, fakeWorld, HANDOFF, handoff } from '#test/support/world/http-deps.ts';
 
 const PATH = '/api/handoff/browser';
 const TASK = { targetUrl: 'https://a.example/shop', actions: [{ type: 'navigate' }] };

@@ -6,9 +6,15 @@ import { portableSchema } from '#src/domain/portable-schema.ts';
 import { refused } from '#src/domain/refusal.ts';
 import { SchedulePreviewRequest } from '#src/domain/schedule/preview.ts';
 import { previewSchedule } from '#src/usecases/planning/free-plans.ts';
-import { world } from '#test/support/fakes-world.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { BASE, countingQuota, fakeWorld, policyCheck, schedulePreview } from '#test/support/http-deps.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import { world } from '#test/support/world/fakes-world.ts';
+import {
+  BASE,
+  countingQuota,
+  fakeWorld,
+  policyCheck,
+  schedulePreview,
+} from '#test/support/world/http-deps.ts';
 
 const PATH = '/api/schedules/preview';
 const WEBHOOK = { url: 'https://a.example/hook', body: { text: 'hi' } };

@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { storedReceipts } from '#src/usecases/receipts/stored-receipts.ts';
-import { world } from '#test/support/fakes-world.ts';
-import { execute } from '#test/support/given-call.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { fakeWorld, RECEIPT as NEWER } from '#test/support/http-deps.ts';
-import { newEvent } from '#test/support/job-histories.ts';
-import { noTransparency } from '#test/support/no-transparency.ts';
-import { primitives } from '#test/support/primitives.ts';
-import { RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
+import { execute } from '#test/support/given/given-call.ts';
+import { newEvent } from '#test/support/given/job-histories.ts';
+import { primitives } from '#test/support/given/primitives.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import { world } from '#test/support/world/fakes-world.ts';
+import { fakeWorld, RECEIPT as NEWER } from '#test/support/world/http-deps.ts';
+import { noTransparency } from '#test/support/world/no-transparency.ts';
+import { RECEIPT_CHECKS } from '#test/support/world/service-receipts.ts';
 
 /** Nothing is retained but the receipt's id and its job's. */
 async function purged() {

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { type HealthFacts, healthReport } from '#src/domain/monitoring/health.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
-import { ALL_WELL } from '#test/support/all-well.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
+import { ALL_WELL } from '#test/support/given/all-well.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
 import {
   BASE,
   DECISION,
@@ -19,7 +19,7 @@ import {
   report,
   running,
   stats,
-} from '#test/support/http-deps.ts';
+} from '#test/support/world/http-deps.ts';
 
 const LINKS = {
   job: `${BASE}/api/jobs/${JOB}`,

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { TargetResponse } from '#src/ports/outbound.ts';
-import { clientOf } from '#test/support/http-client.ts';
-import { decided, execution, fakeWorld } from '#test/support/http-deps.ts';
-import { callMessage, sendMessage } from '#test/support/mcp-client.ts';
+import { clientOf } from '#test/support/process/http-client.ts';
+import { callMessage, sendMessage } from '#test/support/process/mcp-client.ts';
+import { decided, execution, fakeWorld } from '#test/support/world/http-deps.ts';
 
 const EXECUTE = '/api/execute/webhook';
 const REQUEST = { url: 'https://a.example/hook' };

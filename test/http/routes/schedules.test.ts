@@ -10,9 +10,9 @@ import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import { VaultUnavailable } from '#src/ports/vault.ts';
 import type { Bought } from '#src/usecases/schedules/buy-run.ts';
-import { fakeProtocol } from '#test/support/fakes-protocol.ts';
-import { runFunded, SCHEDULE_ID, scheduleDefined } from '#test/support/given-events.ts';
-import { BASE, fakeWorld } from '#test/support/http-deps.ts';
+import { fakeProtocol } from '#test/support/chain/fakes-protocol.ts';
+import { runFunded, SCHEDULE_ID, scheduleDefined } from '#test/support/given/given-events.ts';
+import { BASE, fakeWorld } from '#test/support/world/http-deps.ts';
 
 const never = async () => refused('route_not_found', 'none');
 const schedules: SchedulesDeps = {

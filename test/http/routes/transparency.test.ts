@@ -5,11 +5,11 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
 import { transparency as transparencyOver } from '#src/usecases/transparency/proofs.ts';
-import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { BASE, fakeWorld, RECEIPT } from '#test/support/http-deps.ts';
-import { noTransparency } from '#test/support/no-transparency.ts';
-import { publicLog, receiptIdAt } from '#test/support/public-log.ts';
-import { rootPath } from '#test/support/runtime.ts';
+import { publicLog, receiptIdAt } from '#test/support/log/public-log.ts';
+import { clientOf, errorOf } from '#test/support/process/http-client.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
+import { BASE, fakeWorld, RECEIPT } from '#test/support/world/http-deps.ts';
+import { noTransparency } from '#test/support/world/no-transparency.ts';
 
 const log = await publicLog(300);
 await log.add(RECEIPT, 'e30.e30.e30');

@@ -10,8 +10,8 @@ import { ROUTES, SCHEDULE_ROUTES } from '#src/discovery/routes.ts';
 import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { lab, PAY_TO } from '#test/adapters/payments/lab.ts';
-import { type Client, clientOf } from '#test/support/http-client.ts';
-import { BASE, fakeWorld } from '#test/support/http-deps.ts';
+import { type Client, clientOf } from '#test/support/process/http-client.ts';
+import { BASE, fakeWorld } from '#test/support/world/http-deps.ts';
 
 const demo = () => clientOf(fakeWorld());
 const paid = async (baseUrl: string = BASE, clock: Clock = systemClock()) =>

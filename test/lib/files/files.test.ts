@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { createPrivateFile, findText, replaceFile, sizeOf } from '#src/lib/files/durable.ts';
 import { acquireFileLock } from '#src/lib/files/file-lock.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('lib-files');
 const modeOf = (path: string) => statSync(path).mode & 0o777;

@@ -11,11 +11,16 @@ import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { auditAgainstChain } from '#src/usecases/audit/audit-against-chain.ts';
 import { Auditor } from '#src/usecases/audit/audit-log.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
-import { edited, nth, renumbered, without } from '#test/support/audited-record.ts';
-import { hex, paymentMissing, paymentRejected, settlementCorrected } from '#test/support/given-events.ts';
-import { memoryScratch } from '#test/support/memory-scratch.ts';
-import { primitives } from '#test/support/primitives.ts';
-import { made, type ReconciledWorld, reconciledWorld } from '#test/support/reconciled-world.ts';
+import { edited, nth, renumbered, without } from '#test/support/given/audited-record.ts';
+import {
+  hex,
+  paymentMissing,
+  paymentRejected,
+  settlementCorrected,
+} from '#test/support/given/given-events.ts';
+import { primitives } from '#test/support/given/primitives.ts';
+import { memoryScratch } from '#test/support/log/memory-scratch.ts';
+import { made, type ReconciledWorld, reconciledWorld } from '#test/support/world/reconciled-world.ts';
 
 const STRANGER = '0x4444444444444444444444444444444444444444';
 

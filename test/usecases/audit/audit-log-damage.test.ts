@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Damage } from '#src/domain/damage.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { audit, findingTexts, givenRecord, nth } from '#test/support/audited-record.ts';
-import { failing, letPass, succeeding } from '#test/support/fakes.ts';
-import { DEMO, execute } from '#test/support/given-call.ts';
+import { audit, findingTexts, givenRecord, nth } from '#test/support/given/audited-record.ts';
+import { DEMO, execute } from '#test/support/given/given-call.ts';
+import { failing, letPass, succeeding } from '#test/support/world/fakes.ts';
 
 /** Without a transparency log, whose tree every lost receipt changes. */
 async function record() {

@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { locationOf } from '#src/domain/audit/finding.ts';
 import { auditJobs } from '#src/usecases/audit/audit-log-jobs.ts';
 import { type ScratchRow, streamStates } from '#src/usecases/audit/stream-states.ts';
-import { attemptRetried, JOB_ID, jobStarted } from '#test/support/given-events.ts';
-import { memoryScratch } from '#test/support/memory-scratch.ts';
-import { primitives } from '#test/support/primitives.ts';
+import { attemptRetried, JOB_ID, jobStarted } from '#test/support/given/given-events.ts';
+import { primitives } from '#test/support/given/primitives.ts';
+import { memoryScratch } from '#test/support/log/memory-scratch.ts';
 
 test('a stream without end keeps its state small, and each attempt too many is a finding', () => {
   const sizes: number[] = [];

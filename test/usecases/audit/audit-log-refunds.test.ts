@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
 import {
   audit,
   edited,
@@ -12,14 +13,20 @@ import {
   type Record,
   renumbered,
   without,
-} from '#test/support/audited-record.ts';
-import { balancePayments } from '#test/support/books.ts';
-import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
-import { given } from '#test/support/fakes-world.ts';
-import { execute } from '#test/support/given-call.ts';
-import { hex, refundClaimed } from '#test/support/given-events.ts';
-import { begin, complete, REFUND_TX, refund, transactionOf, transferOf } from '#test/support/given-refund.ts';
+} from '#test/support/given/audited-record.ts';
+import { balancePayments } from '#test/support/given/books.ts';
+import { execute } from '#test/support/given/given-call.ts';
+import { hex, refundClaimed } from '#test/support/given/given-events.ts';
+import {
+  begin,
+  complete,
+  REFUND_TX,
+  refund,
+  transactionOf,
+  transferOf,
+} from '#test/support/given/given-refund.ts';
+import { afterOthers, dies, gate } from '#test/support/log/fakes-log.ts';
+import { given } from '#test/support/world/fakes-world.ts';
 
 const OTHER_TX = `0x${hex('f')}`;
 const CLAIMS = `refund-eip155:8453:${REFUND_TX}`;

@@ -11,8 +11,8 @@ import {
   runSkipped,
   runStarted,
   scheduleDefined,
-} from '#test/support/given-events.ts';
-import { memoryScratch } from '#test/support/memory-scratch.ts';
+} from '#test/support/given/given-events.ts';
+import { memoryScratch } from '#test/support/log/memory-scratch.ts';
 
 const funded = runFunded().data;
 const { scheduleId, run, jobId, dueAt, paymentStream, next } = funded;

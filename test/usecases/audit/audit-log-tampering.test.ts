@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { FindingKind } from '#src/domain/audit/finding.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
 import {
   anyHash,
   audit,
@@ -14,13 +15,12 @@ import {
   renumbered,
   resigned,
   without,
-} from '#test/support/audited-record.ts';
-import { failing, letPass, succeeding } from '#test/support/fakes.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
-import { execute } from '#test/support/given-call.ts';
-import { decided, guided } from '#test/support/given-decision.ts';
-import { keyReleased, OTHER_JOB_ID } from '#test/support/given-events.ts';
-import { testKey } from '#test/support/primitives.ts';
+} from '#test/support/given/audited-record.ts';
+import { execute } from '#test/support/given/given-call.ts';
+import { decided, guided } from '#test/support/given/given-decision.ts';
+import { keyReleased, OTHER_JOB_ID } from '#test/support/given/given-events.ts';
+import { testKey } from '#test/support/given/primitives.ts';
+import { failing, letPass, succeeding } from '#test/support/world/fakes.ts';
 
 /** No transparency log: what is found is found without it. Jobs 0 and 1 are paid, 2 is guided, 3 was retried. */
 async function honest(): Promise<Record> {

@@ -18,11 +18,11 @@ import {
   resigned,
   treeOf,
   without,
-} from '#test/support/audited-record.ts';
-import { given } from '#test/support/fakes-world.ts';
-import { decided } from '#test/support/given-decision.ts';
-import { at, keyActivated, keyRetired } from '#test/support/given-events.ts';
-import { type TestKey, testKey } from '#test/support/primitives.ts';
+} from '#test/support/given/audited-record.ts';
+import { decided } from '#test/support/given/given-decision.ts';
+import { at, keyActivated, keyRetired } from '#test/support/given/given-events.ts';
+import { type TestKey, testKey } from '#test/support/given/primitives.ts';
+import { given } from '#test/support/world/fakes-world.ts';
 
 type Events = readonly RecordedEvent[];
 const LOG = 'log-receipts';

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { parseWitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
-import { audit, edited, findingTexts, givenRecord, nth } from '#test/support/audited-record.ts';
-import { c2spKey } from '#test/support/c2sp.ts';
-import { cosignedBy, policyText } from '#test/support/cosigned.ts';
-import { testKey } from '#test/support/primitives.ts';
+import { audit, edited, findingTexts, givenRecord, nth } from '#test/support/given/audited-record.ts';
+import { testKey } from '#test/support/given/primitives.ts';
+import { c2spKey } from '#test/support/witness/c2sp.ts';
+import { cosignedBy, policyText } from '#test/support/witness/cosigned.ts';
 
 const [a, b] = [c2spKey('a.example', 4), c2spKey('b.example', 4)];
 const policyOf = (text: string) => parseWitnessPolicy(text).policy ?? assert.fail();

@@ -6,15 +6,15 @@ import { TIMES } from '#src/domain/limits.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
-import { audit, givenRecord, ORIGIN, type Record, treeOf } from '#test/support/audited-record.ts';
-import { failing, letPass, succeeding } from '#test/support/fakes.ts';
-import { Crash, dies, diesInSend } from '#test/support/fakes-log.ts';
-import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
-import { DEMO, execute } from '#test/support/given-call.ts';
-import { decided, guided } from '#test/support/given-decision.ts';
-import { hex } from '#test/support/given-events.ts';
-import { stateByHand } from '#test/support/given-payment.ts';
-import { testKey } from '#test/support/primitives.ts';
+import { otherPayment, presentedPayment } from '#test/support/chain/fakes-payments.ts';
+import { audit, givenRecord, ORIGIN, type Record, treeOf } from '#test/support/given/audited-record.ts';
+import { DEMO, execute } from '#test/support/given/given-call.ts';
+import { decided, guided } from '#test/support/given/given-decision.ts';
+import { hex } from '#test/support/given/given-events.ts';
+import { stateByHand } from '#test/support/given/given-payment.ts';
+import { testKey } from '#test/support/given/primitives.ts';
+import { Crash, dies, diesInSend } from '#test/support/log/fakes-log.ts';
+import { failing, letPass, succeeding } from '#test/support/world/fakes.ts';
 
 const HOUR_MS = 3_600_000;
 

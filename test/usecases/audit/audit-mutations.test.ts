@@ -9,10 +9,10 @@ import { EVENT_TYPES } from '#src/domain/events.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { Auditor } from '#src/usecases/audit/audit-log.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
-import { memoryScratch } from '#test/support/memory-scratch.ts';
-import { kinds, mutableRecord, rememberedPrimitives } from '#test/support/mutable-record.ts';
-import { mutations, swapsAcrossStreams } from '#test/support/mutations.ts';
-import { rootPath } from '#test/support/runtime.ts';
+import { kinds, mutableRecord, rememberedPrimitives } from '#test/support/given/mutable-record.ts';
+import { mutations, swapsAcrossStreams } from '#test/support/given/mutations.ts';
+import { memoryScratch } from '#test/support/log/memory-scratch.ts';
+import { rootPath } from '#test/support/process/runtime.ts';
 
 type Events = readonly RecordedEvent[];
 

@@ -7,9 +7,9 @@ import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import { type AuditDeps, Auditor } from '#src/usecases/audit/audit-log.ts';
 import { continueAudit } from '#src/usecases/audit/continue-audit.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
-import { memoryScratch } from '#test/support/memory-scratch.ts';
-import { kinds, mutableRecord, rememberedPrimitives } from '#test/support/mutable-record.ts';
-import { mutations, swapsAcrossStreams } from '#test/support/mutations.ts';
+import { kinds, mutableRecord, rememberedPrimitives } from '#test/support/given/mutable-record.ts';
+import { mutations, swapsAcrossStreams } from '#test/support/given/mutations.ts';
+import { memoryScratch } from '#test/support/log/memory-scratch.ts';
 
 type Events = readonly RecordedEvent[];
 

@@ -9,9 +9,9 @@ import type { RecordedEvent } from '#src/ports/event-log.ts';
 import type { ReceiptJudge } from '#src/ports/receipt-judge.ts';
 import { Auditor } from '#src/usecases/audit/audit-log.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
-import { memoryScratch } from '#test/support/memory-scratch.ts';
-import { kinds, mutableRecord, rememberedPrimitives } from '#test/support/mutable-record.ts';
-import { mutations, swapsAcrossStreams } from '#test/support/mutations.ts';
+import { kinds, mutableRecord, rememberedPrimitives } from '#test/support/given/mutable-record.ts';
+import { mutations, swapsAcrossStreams } from '#test/support/given/mutations.ts';
+import { memoryScratch } from '#test/support/log/memory-scratch.ts';
 
 const { events } = (await mutableRecord()).log;
 const primitives = rememberedPrimitives();

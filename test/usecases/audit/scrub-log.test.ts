@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import { scrubLog } from '#src/usecases/audit/scrub-log.ts';
-import { newEvents } from '#test/support/event-log-fixtures.ts';
-import { collectingLogger, manualClock, quiet } from '#test/support/fakes.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
+import { newEvents } from '#test/support/contract/event-log-fixtures.ts';
+import { memoryLog } from '#test/support/log/memory-log.ts';
+import { collectingLogger, manualClock, quiet } from '#test/support/world/fakes.ts';
 
 const HOUR_MS = 3_600_000;
 

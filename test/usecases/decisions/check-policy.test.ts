@@ -6,9 +6,9 @@ import { ALLOWED, isRefused } from '#src/domain/refusal.ts';
 import { checkPolicy, type PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 import { targetQuota } from '#src/usecases/decisions/judge-request.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
-import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, DEMO, execute, webhook } from '#test/support/given-call.ts';
-import { refusalOf } from '#test/support/given-payment.ts';
+import { type CallChanges, DEMO, execute, webhook } from '#test/support/given/given-call.ts';
+import { refusalOf } from '#test/support/given/given-payment.ts';
+import { shared, targetRules, type World, world } from '#test/support/world/fakes-world.ts';
 
 type Request = NonNullable<CallChanges['request']>;
 

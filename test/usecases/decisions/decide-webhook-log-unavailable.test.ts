@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
-import { letPass, quiet } from '#test/support/fakes.ts';
-import { gate, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
-import { type World, world } from '#test/support/fakes-world.ts';
-import { decide, decided } from '#test/support/given-decision.ts';
+import { decide, decided } from '#test/support/given/given-decision.ts';
+import { gate, lostAnswer, unavailable } from '#test/support/log/fakes-log.ts';
+import { letPass, quiet } from '#test/support/world/fakes.ts';
+import { type World, world } from '#test/support/world/fakes-world.ts';
 
 const PATIENCE_MS = 2000;
 

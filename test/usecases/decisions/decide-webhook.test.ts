@@ -9,10 +9,10 @@ import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { Fault, isRefused } from '#src/domain/refusal.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import type { DecideDeps } from '#src/usecases/decisions/decide-webhook.ts';
-import { shared, targetRules, world } from '#test/support/fakes-world.ts';
-import { decide, decided, plainAction } from '#test/support/given-decision.ts';
-import { decisionRecorded, T0 } from '#test/support/given-events.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { decide, decided, plainAction } from '#test/support/given/given-decision.ts';
+import { decisionRecorded, T0 } from '#test/support/given/given-events.ts';
+import { runs } from '#test/support/given/property-runs.ts';
+import { shared, targetRules, world } from '#test/support/world/fakes-world.ts';
 
 const codeOf = async (answer: ReturnType<typeof decide>) => {
   const said = await answer;

@@ -7,9 +7,9 @@ import { LIMITS } from '#src/domain/limits.ts';
 import { schemaCheck } from '#src/http/request/validation.ts';
 import { DecideRequest } from '#src/http/routes/decisions.ts';
 import type { Quota } from '#src/ports/quota.ts';
-import { world } from '#test/support/fakes-world.ts';
-import { decided, plainAction } from '#test/support/given-decision.ts';
-import { appOf, fakeWorld, decided as givenDecision } from '#test/support/http-deps.ts';
+import { decided, plainAction } from '#test/support/given/given-decision.ts';
+import { world } from '#test/support/world/fakes-world.ts';
+import { appOf, fakeWorld, decided as givenDecision } from '#test/support/world/http-deps.ts';
 
 const EVENT_BYTES_MAX = 4000;
 const check = schemaCheck(DecideRequest);

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
-import { letPass } from '#test/support/fakes.ts';
-import { Crash, dies, diesInSend } from '#test/support/fakes-log.ts';
-import { audited, shared, type World, world } from '#test/support/fakes-world.ts';
-import { execute } from '#test/support/given-call.ts';
+import { execute } from '#test/support/given/given-call.ts';
+import { Crash, dies, diesInSend } from '#test/support/log/fakes-log.ts';
+import { letPass } from '#test/support/world/fakes.ts';
+import { audited, shared, type World, world } from '#test/support/world/fakes-world.ts';
 
 type Death = (it: World) => void;
 const at =

@@ -3,9 +3,9 @@ import { createHash, createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { normaliseRequest } from '#src/domain/job/webhook-request.ts';
 import { discloseAttempt, discloseRequest, discloseResponse } from '#src/usecases/execution/disclosures.ts';
-import { succeeding } from '#test/support/fakes.ts';
-import { JOB_ID } from '#test/support/given-events.ts';
-import { hashWith } from '#test/support/primitives.ts';
+import { JOB_ID } from '#test/support/given/given-events.ts';
+import { hashWith } from '#test/support/given/primitives.ts';
+import { succeeding } from '#test/support/world/fakes.ts';
 
 const deps = { keyedHash: hashWith('s') };
 const target = { href: 'https://hook.example/secret', origin: 'https://hook.example' };

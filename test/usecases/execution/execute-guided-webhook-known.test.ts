@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import { Crash, dies } from '#test/support/fakes-log.ts';
-import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
-import { audited, type World, world } from '#test/support/fakes-world.ts';
-import { decided, guided, guidedAnswer, plainAction } from '#test/support/given-decision.ts';
+import { otherPayment, presentedPayment } from '#test/support/chain/fakes-payments.ts';
+import { decided, guided, guidedAnswer, plainAction } from '#test/support/given/given-decision.ts';
+import { Crash, dies } from '#test/support/log/fakes-log.ts';
+import { audited, type World, world } from '#test/support/world/fakes-world.ts';
 
 const DAY = 24 * 3_600_000;
 const keyless = plainAction({ idempotencyKey: undefined });

@@ -6,10 +6,16 @@ import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
 import { JOB, load } from '#src/usecases/process/stream.ts';
-import { letPass } from '#test/support/fakes.ts';
-import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
-import { decided, guided, guidedAnswer, guidedInput, plainAction } from '#test/support/given-decision.ts';
-import { decisionRecorded } from '#test/support/given-events.ts';
+import {
+  decided,
+  guided,
+  guidedAnswer,
+  guidedInput,
+  plainAction,
+} from '#test/support/given/given-decision.ts';
+import { decisionRecorded } from '#test/support/given/given-events.ts';
+import { letPass } from '#test/support/world/fakes.ts';
+import { shared, targetRules, type World, world } from '#test/support/world/fakes-world.ts';
 
 const DAY = 24 * 3_600_000;
 type Asked = NonNullable<Parameters<typeof decided>[1]>;

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault, refused } from '#src/domain/refusal.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
-import { shared, world } from '#test/support/fakes-world.ts';
-import { DEMO, execute, paidWith } from '#test/support/given-call.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { DEMO, execute, paidWith } from '#test/support/given/given-call.ts';
+import { shared, world } from '#test/support/world/fakes-world.ts';
 
 for (const [mode, changes] of [
   ['paid', {}],

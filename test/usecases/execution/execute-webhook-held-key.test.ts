@@ -3,12 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
-import { quiet } from '#test/support/fakes.ts';
-import { dies, gate } from '#test/support/fakes-log.ts';
-import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
-import { audited, targetRules, typesIn, type World, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, execute, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
-import { hex, PAYMENT_STREAM, T0 } from '#test/support/given-events.ts';
+import { otherPayment, presentedPayment } from '#test/support/chain/fakes-payments.ts';
+import { type CallChanges, execute, KEY_STREAM, paidWith } from '#test/support/given/given-call.ts';
+import { hex, PAYMENT_STREAM, T0 } from '#test/support/given/given-events.ts';
 import {
   isUnconfirmed,
   outcomeOf,
@@ -17,8 +14,11 @@ import {
   refusalOf,
   SETTLEMENT_WATCH,
   unknown,
-} from '#test/support/given-payment.ts';
-import { begin, refund } from '#test/support/given-refund.ts';
+} from '#test/support/given/given-payment.ts';
+import { begin, refund } from '#test/support/given/given-refund.ts';
+import { dies, gate } from '#test/support/log/fakes-log.ts';
+import { quiet } from '#test/support/world/fakes.ts';
+import { audited, targetRules, typesIn, type World, world } from '#test/support/world/fakes-world.ts';
 
 const NEW_STREAM = `payment-${otherPayment().hash}`;
 const again = (more: CallChanges = {}) => paidWith(otherPayment(), more);

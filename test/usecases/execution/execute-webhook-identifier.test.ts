@@ -1,10 +1,10 @@
 // The identifier of a payment (extension payment-identifier): the idempotency key of a request that has none.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
-import { typesIn, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, execute, KEY_STREAM, lookupOf, paidWith } from '#test/support/given-call.ts';
-import { outcomeOf } from '#test/support/given-payment.ts';
+import { otherPayment, presentedPayment } from '#test/support/chain/fakes-payments.ts';
+import { type CallChanges, execute, KEY_STREAM, lookupOf, paidWith } from '#test/support/given/given-call.ts';
+import { outcomeOf } from '#test/support/given/given-payment.ts';
+import { typesIn, world } from '#test/support/world/fakes-world.ts';
 
 const ID = 'pay_0123456789abcdef';
 /** Payments of one payer, `digit` by `digit`. */

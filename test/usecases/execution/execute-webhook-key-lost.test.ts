@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
-import { succeeding } from '#test/support/fakes.ts';
-import { shared, world } from '#test/support/fakes-world.ts';
-import { DEMO, execute } from '#test/support/given-call.ts';
-import { signerOf } from '#test/support/primitives.ts';
+import { DEMO, execute } from '#test/support/given/given-call.ts';
+import { signerOf } from '#test/support/given/primitives.ts';
+import { succeeding } from '#test/support/world/fakes.ts';
+import { shared, world } from '#test/support/world/fakes-world.ts';
 
 const validFrom = '2026-01-01T00:00:00.000Z';
 

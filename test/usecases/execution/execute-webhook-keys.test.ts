@@ -1,12 +1,12 @@
 // What distinguishes a repeat from another request: payer, key or decision, and every field of the request.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { tracedSlots } from '#test/support/fakes-admission.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
-import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, DEMO, execute, lookupOf, paidWith } from '#test/support/given-call.ts';
-import { assertOneRan, outcomeOf } from '#test/support/given-payment.ts';
-import { hashWith } from '#test/support/primitives.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { type CallChanges, DEMO, execute, lookupOf, paidWith } from '#test/support/given/given-call.ts';
+import { assertOneRan, outcomeOf } from '#test/support/given/given-payment.ts';
+import { hashWith } from '#test/support/given/primitives.ts';
+import { tracedSlots } from '#test/support/world/fakes-admission.ts';
+import { shared, targetRules, type World, world } from '#test/support/world/fakes-world.ts';
 
 const base = { headers: { 'X-A': '1' }, body: { a: 1, b: [2] }, retry: { attempts: 2, backoffMs: 10 } };
 const call = (request: NonNullable<CallChanges['request']> = {}, more: CallChanges = {}): CallChanges => ({

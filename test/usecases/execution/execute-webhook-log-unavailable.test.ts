@@ -5,14 +5,14 @@ import { test } from 'node:test';
 import type { EventType } from '#src/domain/events.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { letPass, quiet, succeeding } from '#test/support/fakes.ts';
-import { gate } from '#test/support/fakes-log.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
-import { audited, given, shared, type World, world } from '#test/support/fakes-world.ts';
-import { DEMO, execute, paidWith } from '#test/support/given-call.ts';
-import { jobStarted } from '#test/support/given-events.ts';
-import { outcomeOf, replayed } from '#test/support/given-payment.ts';
-import { newEvent } from '#test/support/job-histories.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { DEMO, execute, paidWith } from '#test/support/given/given-call.ts';
+import { jobStarted } from '#test/support/given/given-events.ts';
+import { outcomeOf, replayed } from '#test/support/given/given-payment.ts';
+import { newEvent } from '#test/support/given/job-histories.ts';
+import { gate } from '#test/support/log/fakes-log.ts';
+import { letPass, quiet, succeeding } from '#test/support/world/fakes.ts';
+import { audited, given, shared, type World, world } from '#test/support/world/fakes-world.ts';
 
 const ANSWER_BUDGET_MS = 110_000;
 

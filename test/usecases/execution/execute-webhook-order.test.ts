@@ -2,19 +2,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ALLOWED, refused } from '#src/domain/refusal.ts';
-import { scriptedQuota, tracedSlots } from '#test/support/fakes-admission.ts';
-import { gate } from '#test/support/fakes-log.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
-import { given, type Shared, shared, targetRules, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, DEMO, execute, paidWith } from '#test/support/given-call.ts';
-import { PAYMENT_STREAM, paymentRejected } from '#test/support/given-events.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { type CallChanges, DEMO, execute, paidWith } from '#test/support/given/given-call.ts';
+import { PAYMENT_STREAM, paymentRejected } from '#test/support/given/given-events.ts';
 import {
   isUnconfirmed,
   outcomeOf,
   paymentReserved,
   refusalOf,
   unknown,
-} from '#test/support/given-payment.ts';
+} from '#test/support/given/given-payment.ts';
+import { gate } from '#test/support/log/fakes-log.ts';
+import { scriptedQuota, tracedSlots } from '#test/support/world/fakes-admission.ts';
+import { given, type Shared, shared, targetRules, world } from '#test/support/world/fakes-world.ts';
 
 const CLOSING = 'AttemptMade+JobCompleted+ReceiptSigned';
 const blocking = { ...targetRules, mode: 'blocklist-quota', blockHosts: ['target.example'] } as const;

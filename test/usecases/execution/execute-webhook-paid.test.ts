@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
-import { failing } from '#test/support/fakes.ts';
-import { gate } from '#test/support/fakes-log.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
-import { shared, targetRules, world } from '#test/support/fakes-world.ts';
-import { execute, paidWith } from '#test/support/given-call.ts';
-import { outcomeOf, ran, refusalOf, replayed } from '#test/support/given-payment.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { execute, paidWith } from '#test/support/given/given-call.ts';
+import { outcomeOf, ran, refusalOf, replayed } from '#test/support/given/given-payment.ts';
+import { gate } from '#test/support/log/fakes-log.ts';
+import { failing } from '#test/support/world/fakes.ts';
+import { shared, targetRules, world } from '#test/support/world/fakes-world.ts';
 
 const counting = { ...targetRules, mode: 'blocklist-quota' } as const;
 

@@ -1,11 +1,11 @@
 // What the target gets of a call, and what the log keeps of it: facts and commitments, nothing of the request itself.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { failing, letPass } from '#test/support/fakes.ts';
-import { world } from '#test/support/fakes-world.ts';
-import { execute } from '#test/support/given-call.ts';
-import { PAYMENT_STREAM } from '#test/support/given-events.ts';
-import { ran } from '#test/support/given-payment.ts';
+import { execute } from '#test/support/given/given-call.ts';
+import { PAYMENT_STREAM } from '#test/support/given/given-events.ts';
+import { ran } from '#test/support/given/given-payment.ts';
+import { failing, letPass } from '#test/support/world/fakes.ts';
+import { world } from '#test/support/world/fakes-world.ts';
 
 test('the target gets the request as read, signed again for each attempt, and the log nothing of it', async () => {
   const it = world();

@@ -4,16 +4,16 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Execution } from '#src/usecases/execution/execution-call.ts';
-import { given, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, DEMO, execute, lookupOf } from '#test/support/given-call.ts';
+import { type CallChanges, DEMO, execute, lookupOf } from '#test/support/given/given-call.ts';
 import {
   attemptSucceeded,
   JOB_ID,
   jobCompleted,
   jobStarted,
   keyClaimed,
-} from '#test/support/given-events.ts';
-import { testKey } from '#test/support/primitives.ts';
+} from '#test/support/given/given-events.ts';
+import { testKey } from '#test/support/given/primitives.ts';
+import { given, world } from '#test/support/world/fakes-world.ts';
 
 async function executed(it: ReturnType<typeof world>, changes: CallChanges = {}): Promise<Execution> {
   const answer = await execute(it, changes);

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LIMITS } from '#src/domain/limits.ts';
-import { letPass, quiet, succeeding } from '#test/support/fakes.ts';
-import { enterAll, tracedSlots } from '#test/support/fakes-admission.ts';
-import { gate, unavailable } from '#test/support/fakes-log.ts';
-import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
-import { shared, type World, world } from '#test/support/fakes-world.ts';
-import { DEMO, execute, paidWith } from '#test/support/given-call.ts';
-import { outcomeOf, refusalOf, rejected, unknown } from '#test/support/given-payment.ts';
+import { otherPayment, presentedPayment } from '#test/support/chain/fakes-payments.ts';
+import { DEMO, execute, paidWith } from '#test/support/given/given-call.ts';
+import { outcomeOf, refusalOf, rejected, unknown } from '#test/support/given/given-payment.ts';
+import { gate, unavailable } from '#test/support/log/fakes-log.ts';
+import { letPass, quiet, succeeding } from '#test/support/world/fakes.ts';
+import { enterAll, tracedSlots } from '#test/support/world/fakes-admission.ts';
+import { shared, type World, world } from '#test/support/world/fakes-world.ts';
 
 /** Every call to the target hangs until opened. */
 function hanging(it: World) {

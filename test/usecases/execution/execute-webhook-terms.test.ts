@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { refused } from '#src/domain/refusal.ts';
-import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
-import { shared, world } from '#test/support/fakes-world.ts';
-import { execute, paidWith } from '#test/support/given-call.ts';
-import { PAYMENT_STREAM } from '#test/support/given-events.ts';
-import { outcomeOf, paymentTypes, refusalOf } from '#test/support/given-payment.ts';
+import { otherPayment, presentedPayment } from '#test/support/chain/fakes-payments.ts';
+import { execute, paidWith } from '#test/support/given/given-call.ts';
+import { PAYMENT_STREAM } from '#test/support/given/given-events.ts';
+import { outcomeOf, paymentTypes, refusalOf } from '#test/support/given/given-payment.ts';
+import { shared, world } from '#test/support/world/fakes-world.ts';
 
 const foreign = refused('payment_required', 'Not ours.', { details: { reason: 'recipient_mismatch' } });
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findKnown, type Known, type Lookup } from '#src/usecases/execution/idempotency.ts';
-import { given, type World, world } from '#test/support/fakes-world.ts';
 import {
   at,
   attemptSucceeded,
@@ -24,7 +23,8 @@ import {
   refundCancelled,
   settlementRetried,
   settlementUnknown,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
+import { given, type World, world } from '#test/support/world/fakes-world.ts';
 
 const WEEK = 7 * 86_400_000;
 const whole: Lookup = {

@@ -6,12 +6,12 @@ import { LIMITS } from '#src/domain/limits.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import type { PresentedPayment, Verified } from '#src/ports/payments.ts';
 import { createSchedule } from '#src/usecases/schedules/buy-run.ts';
-import { letPass, quiet } from '#test/support/fakes.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
-import { buyerWith, every10, scheduleWorld } from '#test/support/fakes-schedules.ts';
-import { shared, type World, world } from '#test/support/fakes-world.ts';
-import { execute, paidWith } from '#test/support/given-call.ts';
-import { outcomeOf, rejected } from '#test/support/given-payment.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { execute, paidWith } from '#test/support/given/given-call.ts';
+import { outcomeOf, rejected } from '#test/support/given/given-payment.ts';
+import { letPass, quiet } from '#test/support/world/fakes.ts';
+import { buyerWith, every10, scheduleWorld } from '#test/support/world/fakes-schedules.ts';
+import { shared, type World, world } from '#test/support/world/fakes-world.ts';
 
 const PLACES = LIMITS.verifiesPerClient.max;
 

@@ -1,13 +1,13 @@
 // A charge that the chain does not have: it buys nothing until the chain shows it, and what it bought is replayed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listOpenPayments } from '#test/support/books.ts';
-import { afterOthers, dies } from '#test/support/fakes-log.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
-import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
-import { execute, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
-import { PAYMENT_STREAM, paymentMissing, paymentReserved, T0 } from '#test/support/given-events.ts';
-import { isUnconfirmed, outcomeOf, paymentTypes, ran } from '#test/support/given-payment.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { listOpenPayments } from '#test/support/given/books.ts';
+import { execute, KEY_STREAM, paidWith } from '#test/support/given/given-call.ts';
+import { PAYMENT_STREAM, paymentMissing, paymentReserved, T0 } from '#test/support/given/given-events.ts';
+import { isUnconfirmed, outcomeOf, paymentTypes, ran } from '#test/support/given/given-payment.ts';
+import { afterOthers, dies } from '#test/support/log/fakes-log.ts';
+import { given, typesIn, type World, world } from '#test/support/world/fakes-world.ts';
 
 const jobOf = (it: Pick<World, 'log'>) => String(it.log.events[0]?.data.jobId);
 const reportMissing = (it: World) => given(it, PAYMENT_STREAM, paymentMissing({ jobId: jobOf(it) }));

@@ -8,12 +8,14 @@ import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import { letPass, quiet } from '#test/support/fakes.ts';
-import { gate } from '#test/support/fakes-log.ts';
-import { nonceUsed, presentedPayment } from '#test/support/fakes-payments.ts';
-import { given, shared, type World, world } from '#test/support/fakes-world.ts';
-import { execute } from '#test/support/given-call.ts';
-import { PAYMENT_STREAM, settlementRetried, settlementUnknown, T0 } from '#test/support/given-events.ts';
+import { nonceUsed, presentedPayment } from '#test/support/chain/fakes-payments.ts';
+import { execute } from '#test/support/given/given-call.ts';
+import {
+  PAYMENT_STREAM,
+  settlementRetried,
+  settlementUnknown,
+  T0,
+} from '#test/support/given/given-events.ts';
 import {
   isUnconfirmed,
   meets,
@@ -22,7 +24,10 @@ import {
   refusalOf,
   rejected,
   unknown,
-} from '#test/support/given-payment.ts';
+} from '#test/support/given/given-payment.ts';
+import { gate } from '#test/support/log/fakes-log.ts';
+import { letPass, quiet } from '#test/support/world/fakes.ts';
+import { given, shared, type World, world } from '#test/support/world/fakes-world.ts';
 
 const HASH = `0x${'e'.repeat(64)}`;
 const pending: SettleAnswer = { outcome: 'unknown', cause: 'settlement_pending', transaction: HASH };

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
-import { letPass, quiet } from '#test/support/fakes.ts';
-import { afterOthers, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
-import { given, type World, world } from '#test/support/fakes-world.ts';
-import { execute, KEY_STREAM } from '#test/support/given-call.ts';
+import { execute, KEY_STREAM } from '#test/support/given/given-call.ts';
 import {
   hex,
   keyReleased,
@@ -14,7 +11,7 @@ import {
   paymentReleased,
   settlementRetried,
   settlementUnknown,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
 import {
   isLogAway,
   isUnconfirmed,
@@ -26,7 +23,10 @@ import {
   refusalOf,
   rejected,
   SETTLEMENT_WATCH,
-} from '#test/support/given-payment.ts';
+} from '#test/support/given/given-payment.ts';
+import { afterOthers, lostAnswer, unavailable } from '#test/support/log/fakes-log.ts';
+import { letPass, quiet } from '#test/support/world/fakes.ts';
+import { given, type World, world } from '#test/support/world/fakes-world.ts';
 
 const transaction = `0x${'1'.padStart(64, '0')}`;
 

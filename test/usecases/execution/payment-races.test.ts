@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { releasePayment } from '#src/usecases/execution/release-payment.ts';
-import { afterOthers, gate } from '#test/support/fakes-log.ts';
-import { given, shared, typesIn, type World, world } from '#test/support/fakes-world.ts';
-import { DEMO, execute, KEY_STREAM, lookupOf } from '#test/support/given-call.ts';
+import { DEMO, execute, KEY_STREAM, lookupOf } from '#test/support/given/given-call.ts';
 import {
   at,
   hex,
@@ -16,7 +14,7 @@ import {
   paymentSettled,
   settlementRetried,
   settlementUnknown,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
 import {
   assertOneRan,
   keyClaimed,
@@ -28,7 +26,9 @@ import {
   refusalOf,
   rejected,
   SETTLEMENT_WATCH,
-} from '#test/support/given-payment.ts';
+} from '#test/support/given/given-payment.ts';
+import { afterOthers, gate } from '#test/support/log/fakes-log.ts';
+import { given, shared, typesIn, type World, world } from '#test/support/world/fakes-world.ts';
 
 const { claimStream, fingerprint: DEMO_PRINT } = lookupOf(DEMO);
 const DEMO_KEY = claimStream ?? '';

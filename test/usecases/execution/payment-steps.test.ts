@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { quiet } from '#test/support/fakes.ts';
-import { gate } from '#test/support/fakes-log.ts';
-import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
-import { world } from '#test/support/fakes-world.ts';
-import { execute, paidWith } from '#test/support/given-call.ts';
-import { PAYMENT_STREAM, settlementUnknown } from '#test/support/given-events.ts';
+import { otherPayment, presentedPayment } from '#test/support/chain/fakes-payments.ts';
+import { execute, paidWith } from '#test/support/given/given-call.ts';
+import { PAYMENT_STREAM, settlementUnknown } from '#test/support/given/given-events.ts';
 import {
   isUnconfirmed,
   meets,
@@ -16,7 +13,10 @@ import {
   refusalOf,
   rejected,
   unknown,
-} from '#test/support/given-payment.ts';
+} from '#test/support/given/given-payment.ts';
+import { gate } from '#test/support/log/fakes-log.ts';
+import { quiet } from '#test/support/world/fakes.ts';
+import { world } from '#test/support/world/fakes-world.ts';
 
 const CLOSING = 'AttemptMade+JobCompleted+ReceiptSigned';
 const transaction = `0x${'1'.padStart(64, '0')}`;

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { guessLimit } from '#src/usecases/execution/process-limits.ts';
-import { manualClock } from '#test/support/fakes.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
-import { type World, world } from '#test/support/fakes-world.ts';
-import { execute, paidWith } from '#test/support/given-call.ts';
-import { isUnconfirmed, outcomeOf, rejected, unknown } from '#test/support/given-payment.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { execute, paidWith } from '#test/support/given/given-call.ts';
+import { isUnconfirmed, outcomeOf, rejected, unknown } from '#test/support/given/given-payment.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
+import { type World, world } from '#test/support/world/fakes-world.ts';
 
 const HOUR = 3_600_000;
 

@@ -2,19 +2,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { unconfirmedPayments } from '#src/usecases/execution/process-limits.ts';
-import { quiet, succeeding } from '#test/support/fakes.ts';
-import { gate } from '#test/support/fakes-log.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
-import { given, type World, world } from '#test/support/fakes-world.ts';
-import { execute, paidWith } from '#test/support/given-call.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { execute, paidWith } from '#test/support/given/given-call.ts';
 import {
   paymentRejected,
   paymentReleased,
   paymentReserved,
   paymentSettled,
   settlementUnknown,
-} from '#test/support/given-events.ts';
-import { isUnconfirmed, outcomeOf, refusalOf, rejected, unknown } from '#test/support/given-payment.ts';
+} from '#test/support/given/given-events.ts';
+import { isUnconfirmed, outcomeOf, refusalOf, rejected, unknown } from '#test/support/given/given-payment.ts';
+import { gate } from '#test/support/log/fakes-log.ts';
+import { quiet, succeeding } from '#test/support/world/fakes.ts';
+import { given, type World, world } from '#test/support/world/fakes-world.ts';
 
 // ── the registry ────────────────────────────────────────────────────────────────────────────────────────
 

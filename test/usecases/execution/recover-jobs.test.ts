@@ -5,8 +5,11 @@ import { TIMES } from '#src/domain/limits.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
-import { letPass, quiet } from '#test/support/fakes.ts';
-import { afterOthers, gate } from '#test/support/fakes-log.ts';
+import { DEMO, execute } from '#test/support/given/given-call.ts';
+import { attemptRetried, JOB_ID, jobStarted, OTHER_JOB_ID } from '#test/support/given/given-events.ts';
+import { newEvent } from '#test/support/given/job-histories.ts';
+import { afterOthers, gate } from '#test/support/log/fakes-log.ts';
+import { letPass, quiet } from '#test/support/world/fakes.ts';
 import {
   audited,
   given,
@@ -17,10 +20,7 @@ import {
   typesIn,
   type World,
   world,
-} from '#test/support/fakes-world.ts';
-import { DEMO, execute } from '#test/support/given-call.ts';
-import { attemptRetried, JOB_ID, jobStarted, OTHER_JOB_ID } from '#test/support/given-events.ts';
-import { newEvent } from '#test/support/job-histories.ts';
+} from '#test/support/world/fakes-world.ts';
 
 const STREAM = `job-${JOB_ID}`;
 const LEASE = leaseMs(1, 12_000);

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import type { TargetResponse } from '#src/ports/outbound.ts';
-import { failing, letPass, succeeding } from '#test/support/fakes.ts';
-import { world } from '#test/support/fakes-world.ts';
-import { type CallChanges, execute } from '#test/support/given-call.ts';
+import { type CallChanges, execute } from '#test/support/given/given-call.ts';
+import { failing, letPass, succeeding } from '#test/support/world/fakes.ts';
+import { world } from '#test/support/world/fakes-world.ts';
 
 const CANARY = 'a canary of the target';
 

@@ -6,8 +6,9 @@ import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { OutboundDefect } from '#src/ports/outbound.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
 import { JOB, load } from '#src/usecases/process/stream.ts';
-import { failing, letPass, quiet, succeeding } from '#test/support/fakes.ts';
-import { afterOthers, gate, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
+import { JOB_ID, jobStarted } from '#test/support/given/given-events.ts';
+import { afterOthers, gate, lostAnswer, unavailable } from '#test/support/log/fakes-log.ts';
+import { failing, letPass, quiet, succeeding } from '#test/support/world/fakes.ts';
 import {
   audited,
   given,
@@ -16,8 +17,7 @@ import {
   runJob,
   type World,
   world,
-} from '#test/support/fakes-world.ts';
-import { JOB_ID, jobStarted } from '#test/support/given-events.ts';
+} from '#test/support/world/fakes-world.ts';
 
 const STREAM = `job-${JOB_ID}`;
 const CLOSING = 'AttemptMade+JobCompleted+ReceiptSigned';

@@ -2,17 +2,23 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
-import { letPass } from '#test/support/fakes.ts';
-import { afterOthers, gate, type Interception, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
-import { audited, given, shared, typesIn, type World, world } from '#test/support/fakes-world.ts';
-import { execute } from '#test/support/given-call.ts';
+import { execute } from '#test/support/given/given-call.ts';
 import {
   PAYMENT_STREAM,
   paymentSettled,
   refundBegun,
   settlementUnknown,
-} from '#test/support/given-events.ts';
-import { outcomeOf, paymentTypes } from '#test/support/given-payment.ts';
+} from '#test/support/given/given-events.ts';
+import { outcomeOf, paymentTypes } from '#test/support/given/given-payment.ts';
+import {
+  afterOthers,
+  gate,
+  type Interception,
+  lostAnswer,
+  unavailable,
+} from '#test/support/log/fakes-log.ts';
+import { letPass } from '#test/support/world/fakes.ts';
+import { audited, given, shared, typesIn, type World, world } from '#test/support/world/fakes-world.ts';
 
 const TOGETHER = 'PaymentSettled+JobStarted';
 

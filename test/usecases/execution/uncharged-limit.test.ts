@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { letPass } from '#test/support/fakes.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
-import { shared, type World, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, execute, paidWith } from '#test/support/given-call.ts';
-import { isUnconfirmed, outcomeOf, refusalOf, rejected, unknown } from '#test/support/given-payment.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { type CallChanges, execute, paidWith } from '#test/support/given/given-call.ts';
+import { isUnconfirmed, outcomeOf, refusalOf, rejected, unknown } from '#test/support/given/given-payment.ts';
+import { letPass } from '#test/support/world/fakes.ts';
+import { shared, type World, world } from '#test/support/world/fakes-world.ts';
 
 const PER_DAY = LIMITS.unchargedPerDay.max;
 

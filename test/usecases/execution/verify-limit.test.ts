@@ -7,9 +7,9 @@ import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { Release } from '#src/usecases/execution/process-limits.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
-import { letPass, type ManualClock, manualClock, quiet } from '#test/support/fakes.ts';
-import { enterAll } from '#test/support/fakes-admission.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { runs } from '#test/support/given/property-runs.ts';
+import { letPass, type ManualClock, manualClock, quiet } from '#test/support/world/fakes.ts';
+import { enterAll } from '#test/support/world/fakes-admission.ts';
 
 const WAIT = LIMITS.verifyWaitMs.max;
 

@@ -4,20 +4,20 @@ import { test } from 'node:test';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import { cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
-import { balancePayments, listOpenPayments } from '#test/support/books.ts';
-import { letPass } from '#test/support/fakes.ts';
-import { afterOthers, dies, gate, type Interception } from '#test/support/fakes-log.ts';
-import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
-import { execute } from '#test/support/given-call.ts';
+import { balancePayments, listOpenPayments } from '#test/support/given/books.ts';
+import { execute } from '#test/support/given/given-call.ts';
 import {
   PAYMENT_STREAM,
   paymentReserved,
   paymentSettled,
   refundBegun,
   refundClaimed,
-} from '#test/support/given-events.ts';
-import { outcomeOf, ran, refusalOf } from '#test/support/given-payment.ts';
-import { begin, refund } from '#test/support/given-refund.ts';
+} from '#test/support/given/given-events.ts';
+import { outcomeOf, ran, refusalOf } from '#test/support/given/given-payment.ts';
+import { begin, refund } from '#test/support/given/given-refund.ts';
+import { afterOthers, dies, gate, type Interception } from '#test/support/log/fakes-log.ts';
+import { letPass } from '#test/support/world/fakes.ts';
+import { given, typesIn, type World, world } from '#test/support/world/fakes-world.ts';
 
 /** Charged, and the process ended before the job started. */
 async function unserved(): Promise<World> {

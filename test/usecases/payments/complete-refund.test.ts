@@ -4,9 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
 import { type Completed, completeRefunds } from '#src/usecases/payments/complete-refund.ts';
-import { balancePayments } from '#test/support/books.ts';
-import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';
-import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
+import { balancePayments } from '#test/support/given/books.ts';
 import {
   hex,
   jobStarted,
@@ -14,8 +12,10 @@ import {
   paymentSettled,
   refundBegun,
   T0,
-} from '#test/support/given-events.ts';
-import { complete, REFUND_TX, transactionOf, transferOf } from '#test/support/given-refund.ts';
+} from '#test/support/given/given-events.ts';
+import { complete, REFUND_TX, transactionOf, transferOf } from '#test/support/given/given-refund.ts';
+import { afterOthers, dies, gate } from '#test/support/log/fakes-log.ts';
+import { given, typesIn, type World, world } from '#test/support/world/fakes-world.ts';
 
 const OTHER_PAYER = `0x${'3'.repeat(40)}`;
 const OTHER_TX = `0x${hex('f')}`;

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DomainEvent } from '#src/domain/events.ts';
 import { isWithinPeriod, listAllPayments, type PaymentRow } from '#src/usecases/payments/list-payments.ts';
-import { listOpenPayments } from '#test/support/books.ts';
-import { given, shared, type World, world } from '#test/support/fakes-world.ts';
+import { listOpenPayments } from '#test/support/given/books.ts';
 import {
   at,
   hex,
@@ -23,7 +22,8 @@ import {
   settlementRetried,
   settlementUnknown,
   T0,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
+import { given, shared, type World, world } from '#test/support/world/fakes-world.ts';
 
 const JOB_STREAM = `job-${JOB_ID}`;
 const { scheme, network, asset, amount, payTo, payer, payloadHash } = paymentReserved().data;

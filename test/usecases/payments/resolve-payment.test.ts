@@ -5,9 +5,7 @@ import type { PaymentEvent } from '#src/domain/events.ts';
 import type { OperatorStatement } from '#src/domain/payment/resolve.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { type ResolveChain, resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
-import { listOpenPayments } from '#test/support/books.ts';
-import { afterOthers } from '#test/support/fakes-log.ts';
-import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
+import { listOpenPayments } from '#test/support/given/books.ts';
 import {
   hex,
   PAYMENT_STREAM,
@@ -16,7 +14,9 @@ import {
   settlementRetried,
   settlementUnknown,
   T0,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
+import { afterOthers } from '#test/support/log/fakes-log.ts';
+import { given, typesIn, type World, world } from '#test/support/world/fakes-world.ts';
 
 const TX = `0x${hex('a')}`;
 const REASON = 'The node was shut down.';

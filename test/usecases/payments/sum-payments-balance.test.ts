@@ -5,7 +5,6 @@ import { chainAccount } from '#src/domain/events/payment.ts';
 import { type DomainEvent, STREAM } from '#src/domain/events.ts';
 import { readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { contradictsItself, isWorkLeft } from '#src/usecases/payments/sum-payments.ts';
-import { given, shared } from '#test/support/fakes-world.ts';
 import {
   chainReconciled,
   JOB_ID,
@@ -19,7 +18,8 @@ import {
   refundBegun,
   settlementUnknown,
   T0,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
+import { given, shared } from '#test/support/world/fakes-world.ts';
 
 const { scheme, network, asset, amount, payTo, payer, payloadHash } = paymentReserved().data;
 const { transaction } = paymentSettled().data;

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sumPayments } from '#src/usecases/payments/sum-payments.ts';
-import { given, type World, world } from '#test/support/fakes-world.ts';
 import {
   jobCompleted,
   jobStarted,
@@ -10,7 +9,8 @@ import {
   paymentReserved,
   paymentSettled,
   refundBegun,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
+import { given, type World, world } from '#test/support/world/fakes-world.ts';
 
 const { scheme, network, asset, amount, payTo, payer, payloadHash } = paymentReserved().data;
 const stream = (n: number) => `payment-${n.toString(16).padStart(64, '0')}`;

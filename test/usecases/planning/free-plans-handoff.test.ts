@@ -9,7 +9,7 @@ import type { Resolution } from '#src/ports/resolver.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
 import { type Handoff, handOffBrowser } from '#src/usecases/planning/free-plans.ts';
-import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
+import { shared, targetRules, type World, world } from '#test/support/world/fakes-world.ts';
 
 const task = (changes: Partial<HandoffRequest> = {}): HandoffRequest => ({
   targetUrl: 'https://target.example/shop',

@@ -7,10 +7,10 @@ import { isRefused } from '#src/domain/refusal.ts';
 import type { SchedulePreviewRequest } from '#src/domain/schedule/preview.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import { previewSchedule } from '#src/usecases/planning/free-plans.ts';
-import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
-import { webhook } from '#test/support/given-call.ts';
-import { runs } from '#test/support/property-runs.ts';
-import { firstShown, offsetMs, shownAt } from '#test/support/wall-clock.ts';
+import { webhook } from '#test/support/given/given-call.ts';
+import { runs } from '#test/support/given/property-runs.ts';
+import { firstShown, offsetMs, shownAt } from '#test/support/given/wall-clock.ts';
+import { shared, targetRules, type World, world } from '#test/support/world/fakes-world.ts';
 
 type Schedule = SchedulePreviewRequest['schedule'];
 

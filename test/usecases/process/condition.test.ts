@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sentenceOf } from '#src/domain/monitoring/conditions.ts';
 import { Conditions } from '#src/usecases/process/condition.ts';
-import { collectingLogger, manualClock } from '#test/support/fakes.ts';
+import { collectingLogger, manualClock } from '#test/support/world/fakes.ts';
 
 function register() {
   const clock = manualClock();

@@ -15,9 +15,6 @@ import {
   PAYMENT,
   tryAppend,
 } from '#src/usecases/process/stream.ts';
-import { letPass, quiet, seededEntropy } from '#test/support/fakes.ts';
-import { lostAnswer, unavailable } from '#test/support/fakes-log.ts';
-import { given, type World, world } from '#test/support/fakes-world.ts';
 import {
   attemptRetried,
   CLAIM_STREAM,
@@ -26,7 +23,10 @@ import {
   keyClaimed,
   PAYMENT_STREAM,
   paymentReserved,
-} from '#test/support/given-events.ts';
+} from '#test/support/given/given-events.ts';
+import { lostAnswer, unavailable } from '#test/support/log/fakes-log.ts';
+import { letPass, quiet, seededEntropy } from '#test/support/world/fakes.ts';
+import { given, type World, world } from '#test/support/world/fakes-world.ts';
 
 const STREAM = `job-${JOB_ID}`;
 const started = (it: World) => envelope(it.deps, [jobStarted()], JOB_ID);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { streamWatch } from '#src/usecases/process/watch.ts';
-import { manualClock } from '#test/support/fakes.ts';
+import { manualClock } from '#test/support/world/fakes.ts';
 
 function watched(limit?: number) {
   const clock = manualClock();

@@ -4,7 +4,7 @@ import { Fault } from '#src/domain/refusal.ts';
 import { Cancel } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { type Look, repeated, sharedPause, type Work, Worker } from '#src/usecases/process/worker.ts';
-import { collectingLogger, manualClock, quiet } from '#test/support/fakes.ts';
+import { collectingLogger, manualClock, quiet } from '#test/support/world/fakes.ts';
 
 const FAILED = { message: 'an item could not be looked at', fields: (item: string) => ({ item }) };
 

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EventOf } from '#src/domain/events.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
-import { given, type World, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, execute, paidWith } from '#test/support/given-call.ts';
-import { at, keyActivated, keyRetired } from '#test/support/given-events.ts';
-import { primitives } from '#test/support/primitives.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { type CallChanges, execute, paidWith } from '#test/support/given/given-call.ts';
+import { at, keyActivated, keyRetired } from '#test/support/given/given-events.ts';
+import { primitives } from '#test/support/given/primitives.ts';
+import { given, type World, world } from '#test/support/world/fakes-world.ts';
 
 const KEYS = 'keys-relay';
 const announced = (it: World) => keyActivated({ keyId: it.key.keyId, x: it.key.x });

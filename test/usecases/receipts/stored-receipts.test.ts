@@ -17,16 +17,16 @@ import {
 } from '#src/usecases/receipts/stored-receipts.ts';
 import { keyDirectory, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
-import { C2spWitness } from '#test/support/c2sp-witness.ts';
-import { failing, letPass } from '#test/support/fakes.ts';
-import { given, shared, type World, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, execute } from '#test/support/given-call.ts';
-import { keyActivated } from '#test/support/given-events.ts';
-import { rowOfJob } from '#test/support/given-receipt.ts';
-import { noTransparency } from '#test/support/no-transparency.ts';
-import { primitives, sha256 } from '#test/support/primitives.ts';
-import { publicLog } from '#test/support/public-log.ts';
-import { ORIGIN, smallLog } from '#test/support/small-log.ts';
+import { type CallChanges, execute } from '#test/support/given/given-call.ts';
+import { keyActivated } from '#test/support/given/given-events.ts';
+import { rowOfJob } from '#test/support/given/given-receipt.ts';
+import { primitives, sha256 } from '#test/support/given/primitives.ts';
+import { publicLog } from '#test/support/log/public-log.ts';
+import { ORIGIN, smallLog } from '#test/support/log/small-log.ts';
+import { C2spWitness } from '#test/support/witness/c2sp-witness.ts';
+import { failing, letPass } from '#test/support/world/fakes.ts';
+import { given, shared, type World, world } from '#test/support/world/fakes-world.ts';
+import { noTransparency } from '#test/support/world/no-transparency.ts';
 
 const PROMISE = { origin: ORIGIN, mmdSeconds: 1800 };
 

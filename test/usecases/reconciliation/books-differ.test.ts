@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { reconcileOnce } from '#src/usecases/reconciliation/reconcile-chain.ts';
-import { ACCOUNT, transactionOf } from '#test/support/fakes-chain.ts';
-import { at, paymentRejected } from '#test/support/given-events.ts';
-import { made, NEVER, reconciledWorld } from '#test/support/reconciled-world.ts';
+import { ACCOUNT, transactionOf } from '#test/support/chain/fakes-chain.ts';
+import { at, paymentRejected } from '#test/support/given/given-events.ts';
+import { made, NEVER, reconciledWorld } from '#test/support/world/reconciled-world.ts';
 
 const STRANGER = `0x${'4'.repeat(40)}`;
 

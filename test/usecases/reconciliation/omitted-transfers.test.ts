@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { reconcileOnce } from '#src/usecases/reconciliation/reconcile-chain.ts';
-import { ACCOUNT, transactionOf } from '#test/support/fakes-chain.ts';
-import { at, paymentSettled } from '#test/support/given-events.ts';
-import { made, NEVER, reconciledWorld } from '#test/support/reconciled-world.ts';
+import { ACCOUNT, transactionOf } from '#test/support/chain/fakes-chain.ts';
+import { at, paymentSettled } from '#test/support/given/given-events.ts';
+import { made, NEVER, reconciledWorld } from '#test/support/world/reconciled-world.ts';
 
 function withoutState() {
   const it = reconciledWorld();

@@ -1,10 +1,10 @@
 // One round: what the chain has, given what the books say.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ACCOUNT, transactionOf } from '#test/support/fakes-chain.ts';
-import { at, paymentRejected, paymentReleased, paymentSettled } from '#test/support/given-events.ts';
-import { FIRST_BLOCK } from '#test/support/memory-chain.ts';
-import { made, reconciledWorld } from '#test/support/reconciled-world.ts';
+import { ACCOUNT, transactionOf } from '#test/support/chain/fakes-chain.ts';
+import { FIRST_BLOCK } from '#test/support/chain/memory-chain.ts';
+import { at, paymentRejected, paymentReleased, paymentSettled } from '#test/support/given/given-events.ts';
+import { made, reconciledWorld } from '#test/support/world/reconciled-world.ts';
 
 const STRANGER = '0x4444444444444444444444444444444444444444';
 

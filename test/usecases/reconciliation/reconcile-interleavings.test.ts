@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { NO_LEDGER } from '#src/domain/payment/ledger.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
-import { Crash, dies, gate } from '#test/support/fakes-log.ts';
-import { FIRST_BLOCK } from '#test/support/memory-chain.ts';
-import { made, type ReconciledWorld, reconciledWorld } from '#test/support/reconciled-world.ts';
+import { FIRST_BLOCK } from '#test/support/chain/memory-chain.ts';
+import { Crash, dies, gate } from '#test/support/log/fakes-log.ts';
+import { made, type ReconciledWorld, reconciledWorld } from '#test/support/world/reconciled-world.ts';
 
 const count = (it: ReconciledWorld, type: string) =>
   it.log.events.filter((event) => event.type === type).length;

@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { readModelsUnavailable } from '#projections/read-models.ts';
 import { ledgerReader } from '#src/usecases/payments/read-ledger.ts';
 import { chainReconciler, type ReconcilerDeps } from '#src/usecases/reconciliation/reconciler.ts';
-import { quiet } from '#test/support/fakes.ts';
-import { ACCOUNT, transactionOf } from '#test/support/fakes-chain.ts';
-import { type ReconciledWorld, reconciledWorld } from '#test/support/reconciled-world.ts';
+import { ACCOUNT, transactionOf } from '#test/support/chain/fakes-chain.ts';
+import { quiet } from '#test/support/world/fakes.ts';
+import { type ReconciledWorld, reconciledWorld } from '#test/support/world/reconciled-world.ts';
 
 const STRANGER = '0x4444444444444444444444444444444444444444';
 const INTERVAL = 60_000;

@@ -6,9 +6,15 @@ import { identityText, type PaymentReserved } from '#src/domain/events/payment.t
 import { type DomainEvent, STREAM } from '#src/domain/events.ts';
 import { beginPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
 import { resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
-import { ACCOUNT, transactionOf } from '#test/support/fakes-chain.ts';
-import { at, paymentDeferred, paymentReleased, settlementUnknown, T0 } from '#test/support/given-events.ts';
-import { made, type ReconciledWorld, reconciledWorld } from '#test/support/reconciled-world.ts';
+import { ACCOUNT, transactionOf } from '#test/support/chain/fakes-chain.ts';
+import {
+  at,
+  paymentDeferred,
+  paymentReleased,
+  settlementUnknown,
+  T0,
+} from '#test/support/given/given-events.ts';
+import { made, type ReconciledWorld, reconciledWorld } from '#test/support/world/reconciled-world.ts';
 
 const DUE_SECONDS = 6 * 86_400;
 

@@ -10,10 +10,11 @@ import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
 import { JOB, load, PAYMENT } from '#src/usecases/process/stream.ts';
 import { fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
-import { listOpenPayments } from '#test/support/books.ts';
-import { letPass } from '#test/support/fakes.ts';
-import { Crash, dies } from '#test/support/fakes-log.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { listOpenPayments } from '#test/support/given/books.ts';
+import { T0 } from '#test/support/given/given-events.ts';
+import { Crash, dies } from '#test/support/log/fakes-log.ts';
+import { letPass } from '#test/support/world/fakes.ts';
 import {
   buyerWith,
   commonSchedules,
@@ -26,9 +27,8 @@ import {
   scheduleOf,
   scheduleWorld,
   skips,
-} from '#test/support/fakes-schedules.ts';
-import { targetRules } from '#test/support/fakes-world.ts';
-import { T0 } from '#test/support/given-events.ts';
+} from '#test/support/world/fakes-schedules.ts';
+import { targetRules } from '#test/support/world/fakes-world.ts';
 
 const PAYMENT_1 = STREAM.payment(otherPayment('1', { nonce: `0x${'1'.repeat(64)}` }).hash);
 const UNUSED = { outcome: 'unused', chainTimeSeconds: T0 / 1000 } as const;

@@ -4,8 +4,8 @@ import { describe, test } from 'node:test';
 import { leaseMs } from '#src/domain/job/commands.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
-import { letPass, quiet } from '#test/support/fakes.ts';
-import { dies, gate, type Interception } from '#test/support/fakes-log.ts';
+import { dies, gate, type Interception } from '#test/support/log/fakes-log.ts';
+import { letPass, quiet } from '#test/support/world/fakes.ts';
 import {
   buyerWith,
   commonSchedules,
@@ -17,7 +17,7 @@ import {
   type ScheduleWorld,
   scheduleWorld,
   skips,
-} from '#test/support/fakes-schedules.ts';
+} from '#test/support/world/fakes-schedules.ts';
 
 const at = (it: ScheduleWorld, ms: number) => it.clock.advance(ms - it.clock.now());
 const paymentKeys = (it: ScheduleWorld) =>

@@ -5,7 +5,9 @@ import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { inFlightSlots } from '#src/usecases/execution/process-limits.ts';
 import { type Bought, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
-import { letPass, quiet, succeeding } from '#test/support/fakes.ts';
+import { callInput } from '#test/support/given/given-call.ts';
+import { T0 } from '#test/support/given/given-events.ts';
+import { letPass, quiet, succeeding } from '#test/support/world/fakes.ts';
 import {
   buyerWith,
   commonSchedules,
@@ -17,9 +19,7 @@ import {
   idOf,
   type ScheduleWorld,
   scheduleWorld,
-} from '#test/support/fakes-schedules.ts';
-import { callInput } from '#test/support/given-call.ts';
-import { T0 } from '#test/support/given-events.ts';
+} from '#test/support/world/fakes-schedules.ts';
 
 test('150 runs are due at once: 128 are in progress, a call that is made meanwhile is served, then the others run', async () => {
   const it = freeWorld();

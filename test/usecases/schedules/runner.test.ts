@@ -10,9 +10,11 @@ import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { JOB, load, PAYMENT } from '#src/usecases/process/stream.ts';
 import { type Bought, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
-import { letPass, quiet } from '#test/support/fakes.ts';
-import { Crash, dies, gate, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { callInput } from '#test/support/given/given-call.ts';
+import { T0 } from '#test/support/given/given-events.ts';
+import { Crash, dies, gate, lostAnswer, unavailable } from '#test/support/log/fakes-log.ts';
+import { letPass, quiet } from '#test/support/world/fakes.ts';
 import {
   buyerWith,
   commonSchedules,
@@ -27,10 +29,8 @@ import {
   scheduleOf,
   scheduleWorld,
   skips,
-} from '#test/support/fakes-schedules.ts';
-import { audited } from '#test/support/fakes-world.ts';
-import { callInput } from '#test/support/given-call.ts';
-import { T0 } from '#test/support/given-events.ts';
+} from '#test/support/world/fakes-schedules.ts';
+import { audited } from '#test/support/world/fakes-world.ts';
 
 const PAYMENT_1 = STREAM.payment(otherPayment('1', { nonce: `0x${'1'.repeat(64)}` }).hash);
 const paymentStatus = async (it: ScheduleWorld, stream = PAYMENT_1) =>
@@ -274,7 +274,7 @@ test('the previous run is still running: skipped as overlap, not charged', async
   const held = Promise.withResolvers<void>();
   it.outbound.script(async () => {
     await held.promise;
-    return { ...(await import('#test/support/fakes.ts')).succeeding() };
+    return { ...(await import('#test/support/world/fakes.ts')).succeeding() };
   });
   at(it, dueOf(1));
   await it.runner.pass();

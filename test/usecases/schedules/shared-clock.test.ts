@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import { SharedClock } from '#src/usecases/schedules/shared-clock.ts';
-import { collectingLogger, manualClock } from '#test/support/fakes.ts';
+import { collectingLogger, manualClock } from '#test/support/world/fakes.ts';
 
 const { clockToleranceMs, clockAgreesMs } = RUN_TIMES;
 

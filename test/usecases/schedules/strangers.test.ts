@@ -9,9 +9,10 @@ import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { load, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
-import { letPass, quiet } from '#test/support/fakes.ts';
-import { dies } from '#test/support/fakes-log.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
+import { otherPayment } from '#test/support/chain/fakes-payments.ts';
+import { callInput } from '#test/support/given/given-call.ts';
+import { dies } from '#test/support/log/fakes-log.ts';
+import { letPass, quiet } from '#test/support/world/fakes.ts';
 import {
   buyerWith,
   commonSchedules,
@@ -25,8 +26,7 @@ import {
   type ScheduleWorld,
   scheduleWorld,
   skips,
-} from '#test/support/fakes-schedules.ts';
-import { callInput } from '#test/support/given-call.ts';
+} from '#test/support/world/fakes-schedules.ts';
 
 const at = (it: ScheduleWorld, ms: number) => it.clock.advance(ms - it.clock.now());
 const chargedAndSent = ({ payments, outbound }: ScheduleWorld) => [

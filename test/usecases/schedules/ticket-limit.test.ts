@@ -7,7 +7,8 @@ import { SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { load, PAYMENT } from '#src/usecases/process/stream.ts';
 import { type Bought, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
-import { letPass } from '#test/support/fakes.ts';
+import { T0 } from '#test/support/given/given-events.ts';
+import { letPass } from '#test/support/world/fakes.ts';
 import {
   buyerWith,
   commonSchedules,
@@ -19,8 +20,7 @@ import {
   idOf,
   type ScheduleCommon,
   scheduleWorld,
-} from '#test/support/fakes-schedules.ts';
-import { T0 } from '#test/support/given-events.ts';
+} from '#test/support/world/fakes-schedules.ts';
 
 const holderIn = ({ log }: ScheduleCommon) =>
   String(log.events.find(({ type }) => type === 'RunFunded')?.data.holder);

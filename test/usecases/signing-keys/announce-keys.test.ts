@@ -9,10 +9,10 @@ import {
   loadKeyRing,
   type OwnKeys,
 } from '#src/usecases/signing-keys/key-ring.ts';
-import { letPass } from '#test/support/fakes.ts';
-import { afterOthers, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
-import { given, typesIn, world } from '#test/support/fakes-world.ts';
-import { commitment, hex, keyActivated, keyRetired, T0 } from '#test/support/given-events.ts';
+import { commitment, hex, keyActivated, keyRetired, T0 } from '#test/support/given/given-events.ts';
+import { afterOthers, lostAnswer, unavailable } from '#test/support/log/fakes-log.ts';
+import { letPass } from '#test/support/world/fakes.ts';
+import { given, typesIn, world } from '#test/support/world/fakes-world.ts';
 
 const KEYS = 'keys-relay';
 const held = (name: string, changes: Partial<HeldKey> = {}): HeldKey => ({

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { keyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
-import { given, world } from '#test/support/fakes-world.ts';
-import { at, commitment, keyActivated, keyRetired } from '#test/support/given-events.ts';
+import { at, commitment, keyActivated, keyRetired } from '#test/support/given/given-events.ts';
+import { given, world } from '#test/support/world/fakes-world.ts';
 
 const KEYS = 'keys-relay';
 const second = keyActivated({ keyId: commitment('m'), x: commitment('y') });

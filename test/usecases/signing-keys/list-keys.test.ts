@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { listKeys } from '#src/usecases/signing-keys/change-keys.ts';
-import { activationOf, storedKey } from '#test/support/fakes-keys.ts';
-import { given, world } from '#test/support/fakes-world.ts';
-import { at, keyRetired } from '#test/support/given-events.ts';
+import { at, keyRetired } from '#test/support/given/given-events.ts';
+import { activationOf, storedKey } from '#test/support/world/fakes-keys.ts';
+import { given, world } from '#test/support/world/fakes-world.ts';
 
 test('every key of the log, then the keys of the file alone, with window and state', async () => {
   const it = world();

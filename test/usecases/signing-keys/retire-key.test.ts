@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { retireKey } from '#src/usecases/signing-keys/change-keys.ts';
 import { KeyMismatch } from '#src/usecases/signing-keys/key-ring.ts';
-import { activationOf, memoryKeyStore, storedKey } from '#test/support/fakes-keys.ts';
-import { afterOthers } from '#test/support/fakes-log.ts';
-import { given, world } from '#test/support/fakes-world.ts';
-import { at, commitment, hex, keyRetired, receiptSigned, T0 } from '#test/support/given-events.ts';
+import { at, commitment, hex, keyRetired, receiptSigned, T0 } from '#test/support/given/given-events.ts';
+import { afterOthers } from '#test/support/log/fakes-log.ts';
+import { activationOf, memoryKeyStore, storedKey } from '#test/support/world/fakes-keys.ts';
+import { given, world } from '#test/support/world/fakes-world.ts';
 
 const KEYS = 'keys-relay';
 

@@ -6,10 +6,6 @@ import { keyValidAt } from '#src/domain/signing-keys/keys.ts';
 import type { KeyStore } from '#src/ports/key-store.ts';
 import { rotateKeys } from '#src/usecases/signing-keys/change-keys.ts';
 import { KeyMismatch, LogTakesNothing, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
-import { letPass } from '#test/support/fakes.ts';
-import { activationOf, memoryKeyStore, storedKey } from '#test/support/fakes-keys.ts';
-import { afterOthers, Crash, dies, faultyLog, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
-import { given, shared, typesIn, type World, world } from '#test/support/fakes-world.ts';
 import {
   at,
   commitment,
@@ -18,8 +14,12 @@ import {
   keyRetired,
   receiptSigned,
   T0,
-} from '#test/support/given-events.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
+} from '#test/support/given/given-events.ts';
+import { afterOthers, Crash, dies, faultyLog, lostAnswer, unavailable } from '#test/support/log/fakes-log.ts';
+import { memoryLog } from '#test/support/log/memory-log.ts';
+import { letPass } from '#test/support/world/fakes.ts';
+import { activationOf, memoryKeyStore, storedKey } from '#test/support/world/fakes-keys.ts';
+import { given, shared, typesIn, type World, world } from '#test/support/world/fakes-world.ts';
 
 const KEYS = 'keys-relay';
 const GRACE = 600_000;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { letPass } from '#test/support/fakes.ts';
-import { afterOthers, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
-import { given } from '#test/support/fakes-world.ts';
-import { checkpointSigned } from '#test/support/given-events.ts';
+import { checkpointSigned } from '#test/support/given/given-events.ts';
+import { afterOthers, lostAnswer, unavailable } from '#test/support/log/fakes-log.ts';
+import { letPass } from '#test/support/world/fakes.ts';
+import { given } from '#test/support/world/fakes-world.ts';
 import {
   contradictions,
   deployment,
@@ -12,7 +12,7 @@ import {
   receipt,
   STREAM,
   sizes,
-} from '#test/support/receipt-log-world.ts';
+} from '#test/support/world/receipt-log-world.ts';
 
 const PROMISE = { origin: ORIGIN, mmdSeconds: 3600 };
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { EventLog } from '#src/ports/event-log.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { runs } from '#test/support/given/property-runs.ts';
 import {
   contradictions,
   type Deployment,
@@ -13,7 +13,7 @@ import {
   keeper,
   receipt,
   sizes,
-} from '#test/support/receipt-log-world.ts';
+} from '#test/support/world/receipt-log-world.ts';
 
 type Act =
   | { readonly act: 'receipt' }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { letPass, quiet } from '#test/support/fakes.ts';
-import { deployment, type Keeper, keeper, receipt, sizes } from '#test/support/receipt-log-world.ts';
+import { letPass, quiet } from '#test/support/world/fakes.ts';
+import { deployment, type Keeper, keeper, receipt, sizes } from '#test/support/world/receipt-log-world.ts';
 
 /** A process that keeps checkpoints; its rows contain its own checkpoints, too, so each is compared once more. */
 async function world(prepare: (it: Keeper) => void = () => undefined) {

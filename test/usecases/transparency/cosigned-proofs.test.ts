@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { parseCheckpoint, verifySignedCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { parseTlogProof } from '#src/domain/transparency/tlog-proof.ts';
 import { transparency } from '#src/usecases/transparency/proofs.ts';
-import { primitives, testKey } from '#test/support/primitives.ts';
-import { publicLog, receiptIdAt } from '#test/support/public-log.ts';
-import { smallLog } from '#test/support/small-log.ts';
+import { primitives, testKey } from '#test/support/given/primitives.ts';
+import { publicLog, receiptIdAt } from '#test/support/log/public-log.ts';
+import { smallLog } from '#test/support/log/small-log.ts';
 
 const fresh = testKey({ purpose: 'checkpoint' });
 const world = await publicLog(5);

@@ -15,10 +15,10 @@ import {
 } from '#src/domain/transparency/tiles.ts';
 import { verifyTlogProof } from '#src/domain/transparency/tlog-proof.ts';
 import { type TransparencyDeps, transparency } from '#src/usecases/transparency/proofs.ts';
-import { noTransparency } from '#test/support/no-transparency.ts';
-import { primitives, sha256, testKey } from '#test/support/primitives.ts';
-import { publicLog, receiptIdAt } from '#test/support/public-log.ts';
-import { ORIGIN } from '#test/support/small-log.ts';
+import { primitives, sha256, testKey } from '#test/support/given/primitives.ts';
+import { publicLog, receiptIdAt } from '#test/support/log/public-log.ts';
+import { ORIGIN } from '#test/support/log/small-log.ts';
+import { noTransparency } from '#test/support/world/no-transparency.ts';
 
 const SIZE = 600;
 const world = await publicLog(SIZE);

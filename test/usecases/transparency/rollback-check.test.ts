@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
-import { faultyLog } from '#test/support/fakes-log.ts';
-import { testKey } from '#test/support/primitives.ts';
+import { testKey } from '#test/support/given/primitives.ts';
+import { faultyLog } from '#test/support/log/fakes-log.ts';
 import {
   deployment,
   keeper,
@@ -11,7 +11,7 @@ import {
   type MemoryKeep,
   receipt,
   sizes,
-} from '#test/support/receipt-log-world.ts';
+} from '#test/support/world/receipt-log-world.ts';
 
 const sizeIn = ({ note }: MemoryKeep) => parseCheckpoint(note ?? '')?.size ?? null;
 

@@ -4,10 +4,10 @@ import { decodeEvent } from '#src/domain/event-codec.ts';
 import { rootOf } from '#src/domain/transparency/tree.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
-import { afterOthers, gate, unavailable } from '#test/support/fakes-log.ts';
-import { given } from '#test/support/fakes-world.ts';
-import { keyRetired } from '#test/support/given-events.ts';
-import { testKey } from '#test/support/primitives.ts';
+import { keyRetired } from '#test/support/given/given-events.ts';
+import { testKey } from '#test/support/given/primitives.ts';
+import { afterOthers, gate, unavailable } from '#test/support/log/fakes-log.ts';
+import { given } from '#test/support/world/fakes-world.ts';
 import {
   contradictions,
   type Deployment,
@@ -18,7 +18,7 @@ import {
   rowsOf,
   STREAM,
   sizes,
-} from '#test/support/receipt-log-world.ts';
+} from '#test/support/world/receipt-log-world.ts';
 
 /** A log with a checkpoint over as many receipts. */
 async function logged(receipts: number, common = deployment()): Promise<{ common: Deployment; it: Keeper }> {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Cancel } from '#src/lib/time.ts';
 import { firstComparison } from '#src/usecases/transparency/whole-record.ts';
-import { manualClock, quiet } from '#test/support/fakes.ts';
+import { manualClock, quiet } from '#test/support/world/fakes.ts';
 
 /** `opening`: whether another try makes sense, after each that came too early. */
 function scripted(...opening: readonly boolean[]) {

@@ -4,10 +4,10 @@ import { test } from 'node:test';
 import { isCosignerKey, parseVerifierKey } from '#src/domain/transparency/cosignature.ts';
 import type { WitnessedCheckpoint, WitnessStore } from '#src/ports/witness-store.ts';
 import { createWitness } from '#src/usecases/witness/add-checkpoint.ts';
-import { c2spKey, c2spNote, c2spSubmission } from '#test/support/c2sp.ts';
-import { C2spLog, c2spCosigned } from '#test/support/c2sp-log.ts';
-import { collectingLogger, manualClock } from '#test/support/fakes.ts';
-import { primitives } from '#test/support/primitives.ts';
+import { primitives } from '#test/support/given/primitives.ts';
+import { c2spKey, c2spNote, c2spSubmission } from '#test/support/witness/c2sp.ts';
+import { C2spLog, c2spCosigned } from '#test/support/witness/c2sp-log.ts';
+import { collectingLogger, manualClock } from '#test/support/world/fakes.ts';
 
 const key = c2spKey('w.example', 4);
 const cosigner = parseVerifierKey(key.vkey);

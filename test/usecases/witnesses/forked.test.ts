@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PublishedCheckpoint } from '#src/ports/witness.ts';
-import { keeper, receipt, sizes } from '#test/support/receipt-log-world.ts';
-import { asker, INTERVAL_MS, type ReachedWitness, witnessed } from '#test/support/witnessed-world.ts';
+import { keeper, receipt, sizes } from '#test/support/world/receipt-log-world.ts';
+import { asker, INTERVAL_MS, type ReachedWitness, witnessed } from '#test/support/world/witnessed-world.ts';
 
 /** The witnesses have seen three receipts; this copy of the log was made after two of them, and has `more` others. */
 async function forked(more: number, quorum = 2) {

@@ -5,9 +5,15 @@ import { describe, test } from 'node:test';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { PublishedCheckpoint, WitnessAnswer } from '#src/ports/witness.ts';
 import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
-import { type TestKey, testKey } from '#test/support/primitives.ts';
-import { keeper, keepOf, ORIGIN, receipt, sizes } from '#test/support/receipt-log-world.ts';
-import { asker, INTERVAL_MS, type ReachedWitness, rounds, witnessed } from '#test/support/witnessed-world.ts';
+import { type TestKey, testKey } from '#test/support/given/primitives.ts';
+import { keeper, keepOf, ORIGIN, receipt, sizes } from '#test/support/world/receipt-log-world.ts';
+import {
+  asker,
+  INTERVAL_MS,
+  type ReachedWitness,
+  rounds,
+  witnessed,
+} from '#test/support/world/witnessed-world.ts';
 
 const UNPROVEN = 'states_larger_size_without_proof';
 

@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { replacedKeysThatSign } from '#src/domain/signing-keys/keys.ts';
 import { verifySignedCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { parseNote } from '#src/domain/transparency/note.ts';
-import { primitives, testKey } from '#test/support/primitives.ts';
-import { deployment, keeper, ORIGIN, receipt } from '#test/support/receipt-log-world.ts';
-import { asker, reached, roundTexts } from '#test/support/witnessed-world.ts';
+import { primitives, testKey } from '#test/support/given/primitives.ts';
+import { deployment, keeper, ORIGIN, receipt } from '#test/support/world/receipt-log-world.ts';
+import { asker, reached, roundTexts } from '#test/support/world/witnessed-world.ts';
 
 /** A deployment whose witnesses know `common.key`; the process signs with another one now. */
 async function rotated(quorum = 2) {

@@ -4,11 +4,11 @@ import { describe, test } from 'node:test';
 import { parseNote } from '#src/domain/transparency/note.ts';
 import { cosignaturesOf } from '#src/domain/transparency/witness-policy.ts';
 import type { AddCheckpointRequest, WitnessAnswer } from '#src/ports/witness.ts';
-import { C2spWitness } from '#test/support/c2sp-witness.ts';
-import { letPass, quiet } from '#test/support/fakes.ts';
-import { Crash, dies, lostAnswer } from '#test/support/fakes-log.ts';
-import { primitives } from '#test/support/primitives.ts';
-import { ORIGIN, receipt, sizes } from '#test/support/receipt-log-world.ts';
+import { primitives } from '#test/support/given/primitives.ts';
+import { Crash, dies, lostAnswer } from '#test/support/log/fakes-log.ts';
+import { C2spWitness } from '#test/support/witness/c2sp-witness.ts';
+import { letPass, quiet } from '#test/support/world/fakes.ts';
+import { ORIGIN, receipt, sizes } from '#test/support/world/receipt-log-world.ts';
 import {
   asker,
   INTERVAL_MS,
@@ -17,7 +17,7 @@ import {
   rounds,
   roundTexts,
   witnessed,
-} from '#test/support/witnessed-world.ts';
+} from '#test/support/world/witnessed-world.ts';
 
 const HOUR_S = 3600;
 

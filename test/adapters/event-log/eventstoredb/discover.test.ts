@@ -4,8 +4,8 @@ import process from 'node:process';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
-import { freshStream, newEvents } from '#test/support/event-log-fixtures.ts';
+import { freshStream, newEvents } from '#test/support/contract/event-log-fixtures.ts';
+import { untilKnown, withEventStore } from '#test/support/log/event-log-eventstoredb.ts';
 
 test('eventstoredb: calls that time out during the discovery of a frozen cluster leave no unhandled rejection', async () => {
   const unhandled: unknown[] = [];

@@ -1,4 +1,4 @@
-import { eventLogContract } from '#test/support/event-log.contract.ts';
-import { ownServerHarness } from '#test/support/event-log-eventstoredb.ts';
+import { eventLogContract } from '#test/support/contract/event-log.contract.ts';
+import { ownServerHarness } from '#test/support/log/event-log-eventstoredb.ts';
 
 eventLogContract('eventstoredb', ownServerHarness);

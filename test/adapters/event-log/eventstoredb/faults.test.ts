@@ -5,7 +5,6 @@ import { test } from 'node:test';
 import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb/event-log.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import { loggerOver } from '#src/usecases/process/condition.ts';
-import { rootCause, untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
 import {
   assertGlobalOrder,
   assertWholeStreams,
@@ -16,14 +15,15 @@ import {
   newEvents,
   within,
   wrongVersion,
-} from '#test/support/event-log-fixtures.ts';
-import { startProgram } from '#test/support/event-log-process.ts';
-import { collectingLogger } from '#test/support/fakes.ts';
-import { waitFor } from '#test/support/service.ts';
+} from '#test/support/contract/event-log-fixtures.ts';
+import { rootCause, untilKnown, withEventStore } from '#test/support/log/event-log-eventstoredb.ts';
+import { startProgram } from '#test/support/log/event-log-process.ts';
+import { waitFor } from '#test/support/process/service.ts';
+import { collectingLogger } from '#test/support/world/fakes.ts';
 
 /** For calls that must time out; others have the default limit, which only a hanging server reaches. */
 const HASTY = { timeLimitMs: 150 };
-const CLOSER = new URL('../../../support/event-log-eventstoredb-close.ts', import.meta.url).href;
+const CLOSER = new URL('./event-log-eventstoredb-close.ts', import.meta.url).href;
 
 const ACCEPTS_NOTHING = 'error: The event log accepts no events: no call is executed.';
 

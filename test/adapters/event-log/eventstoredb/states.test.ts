@@ -21,21 +21,21 @@ import type { ServerEvent } from '#src/adapters/event-log/eventstoredb/events.ts
 import { headSearch } from '#src/adapters/event-log/eventstoredb/read.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import {
-  rootCause,
-  type ServerBench,
-  untilKnown,
-  withEventStore,
-} from '#test/support/event-log-eventstoredb.ts';
-import {
   follow,
   freshStream,
   ids,
   newEvent,
   newEvents,
   wrongVersion,
-} from '#test/support/event-log-fixtures.ts';
-import { collectingLogger } from '#test/support/fakes.ts';
-import { makeTestCa } from '#test/support/test-ca.ts';
+} from '#test/support/contract/event-log-fixtures.ts';
+import {
+  rootCause,
+  type ServerBench,
+  untilKnown,
+  withEventStore,
+} from '#test/support/log/event-log-eventstoredb.ts';
+import { makeTestCa } from '#test/support/process/test-ca.ts';
+import { collectingLogger } from '#test/support/world/fakes.ts';
 
 /** Another application of the same server, with the stock client. */
 async function withForeigner(

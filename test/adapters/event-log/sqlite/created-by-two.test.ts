@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { openWitnessState } from '#src/adapters/witness/state-sqlite.ts';
-import { logDirectory } from '#test/support/event-log-sqlite.ts';
+import { logDirectory } from '#test/support/log/event-log-sqlite.ts';
 
 type Opening = (file: string) => Promise<void>;
 

@@ -15,6 +15,7 @@ import {
   type RecordedEvent,
 } from '#src/ports/event-log.ts';
 import type { EventScan } from '#src/ports/event-scan.ts';
+import { freshStream, newEvent, newEvents } from '#test/support/contract/event-log-fixtures.ts';
 import {
   flipByte,
   hideInIndex,
@@ -24,10 +25,9 @@ import {
   pageTypeAt,
   reindex,
   zeroPageAt,
-} from '#test/support/damaged-file.ts';
-import { freshStream, newEvent, newEvents } from '#test/support/event-log-fixtures.ts';
-import { logDirectory } from '#test/support/event-log-sqlite.ts';
-import { collectingLogger } from '#test/support/fakes.ts';
+} from '#test/support/log/damaged-file.ts';
+import { logDirectory } from '#test/support/log/event-log-sqlite.ts';
+import { collectingLogger } from '#test/support/world/fakes.ts';
 
 const STREAMS = 60;
 const EACH = 3;

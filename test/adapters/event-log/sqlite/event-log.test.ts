@@ -1,4 +1,4 @@
-import { eventLogContract } from '#test/support/event-log.contract.ts';
-import { sqliteHarness } from '#test/support/event-log-sqlite.ts';
+import { eventLogContract } from '#test/support/contract/event-log.contract.ts';
+import { sqliteHarness } from '#test/support/log/event-log-sqlite.ts';
 
 eventLogContract('sqlite', sqliteHarness);

@@ -6,9 +6,9 @@ import { test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { sentenceOf } from '#src/domain/monitoring/conditions.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { freshStream, newEvents } from '#test/support/event-log-fixtures.ts';
-import { logDirectory } from '#test/support/event-log-sqlite.ts';
-import { collectingLogger } from '#test/support/fakes.ts';
+import { freshStream, newEvents } from '#test/support/contract/event-log-fixtures.ts';
+import { logDirectory } from '#test/support/log/event-log-sqlite.ts';
+import { collectingLogger } from '#test/support/world/fakes.ts';
 
 async function inDirectory(body: (file: string) => Promise<void>): Promise<void> {
   const { file, remove } = logDirectory();

@@ -11,8 +11,8 @@ import {
   newEvents,
   within,
   wrongVersion,
-} from '#test/support/event-log-fixtures.ts';
-import { logDirectory } from '#test/support/event-log-sqlite.ts';
+} from '#test/support/contract/event-log-fixtures.ts';
+import { logDirectory } from '#test/support/log/event-log-sqlite.ts';
 
 type Bench = {
   readonly log: EventLog;

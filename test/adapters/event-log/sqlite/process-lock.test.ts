@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { acquireProcessLock, LogInUse } from '#src/adapters/event-log/sqlite/process-lock.ts';
-import { testFolder } from '#test/support/test-folder.ts';
+import { testFolder } from '#test/support/process/test-folder.ts';
 
 const folder = testFolder('process-lock');
 

@@ -10,11 +10,11 @@ import {
   ids,
   newEvents,
   within,
-} from '#test/support/event-log-fixtures.ts';
-import { startProgram } from '#test/support/event-log-process.ts';
-import { logDirectory } from '#test/support/event-log-sqlite.ts';
+} from '#test/support/contract/event-log-fixtures.ts';
+import { startProgram } from '#test/support/log/event-log-process.ts';
+import { logDirectory } from '#test/support/log/event-log-sqlite.ts';
 
-const WRITER = new URL('../../../support/event-log-writer.ts', import.meta.url).href;
+const WRITER = new URL('./event-log-writer.ts', import.meta.url).href;
 
 async function withFile(body: (log: EventLog, file: string) => Promise<void>): Promise<void> {
   const { file, remove } = logDirectory();

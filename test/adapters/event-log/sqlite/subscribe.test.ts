@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { openLogFile } from '#src/adapters/event-log/sqlite/file.ts';
 import { type LogReader, logReader } from '#src/adapters/event-log/sqlite/read.ts';
 import { CommitWatch, IDLE_MS, sqliteSubscription } from '#src/adapters/event-log/sqlite/subscribe.ts';
-import { within } from '#test/support/event-log-fixtures.ts';
-import { logDirectory } from '#test/support/event-log-sqlite.ts';
+import { within } from '#test/support/contract/event-log-fixtures.ts';
+import { logDirectory } from '#test/support/log/event-log-sqlite.ts';
 
 type Bench = {
   readonly watch: CommitWatch;

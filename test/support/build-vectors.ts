@@ -1,8 +1,0 @@
-// bun test/support/build-vectors.ts: writes the test vectors for verifiers into src/verify/vectors. They have the same bytes in every run;
-// a test repeats it and compares them.
-import { writeFileSync } from 'node:fs';
-import { rootPath } from './runtime.ts';
-import { vectorFiles } from './vectors.ts';
-
-for (const [name, text] of Object.entries(await vectorFiles()))
-  writeFileSync(`${rootPath}/src/verify/vectors/${name}`, text);

@@ -1,0 +1,16 @@
+import { eventLogContract } from '#test/support/contract/event-log.contract.ts';
+import { memoryLog } from './memory-log.ts';
+
+eventLogContract('memory', {
+  reopens: true,
+  spoils: true,
+  async open() {
+    const log = memoryLog();
+    return {
+      log,
+      again: async () => log.again(),
+      spoil: async (event) => log.spoil(event),
+      dispose: async () => undefined,
+    };
+  },
+});
