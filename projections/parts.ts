@@ -38,24 +38,24 @@ export class PartPlan {
 
   /** Whether facts of the event can be in a row of this part. */
   judges({ data }: DomainEvent): boolean {
-    const { of, index } = this.#part;
-    if (of === 1) return true;
+    const { of: parts, index } = this.#part;
+    if (parts === 1) return true;
     const { jobId, decisionId } = data as { readonly jobId?: unknown; readonly decisionId?: unknown };
-    return [jobId, decisionId].some((id) => typeof id === 'string' && partOf(id, of) === index);
+    return [jobId, decisionId].some((id) => typeof id === 'string' && partOf(id, parts) === index);
   }
 
   /** All changes of these events in rows of this part, in their order. */
   changes(events: readonly JudgedEvent[]): readonly PlannedChange[] {
-    const { of, index } = this.#part;
+    const { of: parts, index } = this.#part;
     // Plain loops: this runs for each event of a rebuild.
     const planned: PlannedChange[] = [];
     for (const { stream, position, event, facts } of events) {
       const { jobId } = event.data as { readonly jobId?: unknown };
-      const isHome = of === 1 || partOf(typeof jobId === 'string' ? jobId : stream, of) === index;
+      const isHome = parts === 1 || partOf(typeof jobId === 'string' ? jobId : stream, parts) === index;
       for (const { model, sums } of this.#models) {
         if (model.split === 'job' && !isHome) continue;
         for (const change of model.project(event, facts)) {
-          if (model.split === 'key' && of > 1 && partOf(change.key, of) !== index) continue;
+          if (model.split === 'key' && parts > 1 && partOf(change.key, parts) !== index) continue;
           const { table, key, apply } = this.#ofPart(change, sums.get(change.table));
           planned.push({ position, table, key, apply });
         }
@@ -77,8 +77,8 @@ export class PartPlan {
 }
 
 /** FNV-1a, 32 bits. */
-function partOf(key: string, of: number): number {
+function partOf(key: string, parts: number): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);
-  return (hash >>> 0) % of;
+  return (hash >>> 0) % parts;
 }

@@ -77,10 +77,10 @@ export type BuildPart = (rows: RowsToBuild, onBatch: OnBatch, ending: Cancel) =>
 type FoundPart = { readonly part: Part; readonly head: ProjectionHead };
 
 /** The rows of `schema`, which are empty, are built in so many parts. */
-export async function makeParts(tx: Db, schema: string, of: number): Promise<void> {
-  for (let index = 0; index < of && of > 1; index++)
+export async function makeParts(tx: Db, schema: string, count: number): Promise<void> {
+  for (let index = 0; index < count && count > 1; index++)
     await tx.execute(sql`insert into ${sql.identifier(schema)}.projection (id, version, counts)
-      values (${headOf({ index, of })}, 0, '{}')`);
+      values (${headOf({ index, of: count })}, 0, '{}')`);
 }
 
 /** `db`: the rows' handle. Those that are not complete yet; none: the rows have one position. */
@@ -90,8 +90,8 @@ export async function partsIn(db: Db): Promise<readonly FoundPart[]> {
     sql`select id from projection where id <> 'all' order by id`,
   );
   const parts = found.map(({ id }) => {
-    const [index, of] = id.split('/').map(Number);
-    return { index: index ?? 0, of: of ?? 0 };
+    const [index, count] = id.split('/').map(Number);
+    return { index: index ?? 0, of: count ?? 0 };
   });
   return Promise.all(parts.map(async (part) => ({ part, head: await readHead(db, part) })));
 }
@@ -151,10 +151,10 @@ export async function joinParts(tx: Db, models: readonly ReadModel[]): Promise<v
 }
 
 /** Returns how many rows the table has then. */
-async function addUp(tx: Db, { name, key, columns }: TableShape, of: number): Promise<number> {
+async function addUp(tx: Db, { name, key, columns }: TableShape, parts: number): Promise<number> {
   const [table, own] = [quoted(name), quoted(key)];
   const named = `left(${own}, -${sumSuffix(0).length})`;
-  const suffixes = Array.from({ length: of }, (_, index) => `k || '${sumSuffix(index)}'`).join(', ');
+  const suffixes = Array.from({ length: parts }, (_, index) => `k || '${sumSuffix(index)}'`).join(', ');
   const others = columns.filter((column) => column.name !== key);
   const added = others.map(({ name, type }) => {
     const cell = quoted(name);
