@@ -217,7 +217,11 @@ export async function writeRows(
     if (rows.length > 0) doc[name] = rows.map(line).join(SEPARATOR.row + mark);
   const statement = sql`select project_batch(${String(version)}::bigint, ${to.position}, ${to.event},
       ${JSON.stringify(to.counts)}::text::json, ${mark}, ${JSON.stringify(doc)}::text::json, ${head}) as written`;
-  if (copy !== null && copied.length > 0) return copy(DIALECT.sqlToQuery(statement), copied);
+  if (copy !== null && copied.length > 0) {
+    const written = await copy(DIALECT.sqlToQuery(statement), copied).catch(() => null);
+    // The driver loses the error of a COPY that fails at its end, and its connection ends 5 s later: statements state it.
+    return written ?? writeRows(db, shapes, dirty, { head, version, copy: null }, to);
+  }
   const [row] = await rowsOf<{ written: boolean }>(db, statement);
   return row?.written === true;
 }

@@ -99,8 +99,7 @@ class Statement implements PromiseLike<unknown> {
 function prepared(sql: postgres.ISql, isOver: () => boolean = () => false): Unsafe {
   return (query, values) => {
     if (isOver()) throw new Error('the transaction is over');
-    // What has no values is COPY: prepared, the driver cannot end one that fails.
-    return sql.unsafe(query, values, { prepare: values !== undefined });
+    return sql.unsafe(query, values, { prepare: true });
   };
 }
 
