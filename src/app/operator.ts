@@ -93,8 +93,8 @@ async function embeddedLog(file: string, history: LogHistory): Promise<ScannedLo
   return sqliteEventLog({ file });
 }
 
-/** More bring nothing: one thread reads the events. */
-const WORKERS_MAX = 8;
+/** Threads of a command, its own included: the cores, at most 8. */
+export const defaultWorkers = (): number => Math.min(availableParallelism(), 8);
 /** The binary has no file that a thread could start with: there one thread does all. */
 const CAN_START_THREADS = import.meta.url.endsWith('/src/app/operator.ts');
 
@@ -112,7 +112,7 @@ type AuditorOptions = {
  */
 export function openAuditor(
   onFinding: AuditDeps['onFinding'],
-  { kept, stateFile, workers = Math.min(availableParallelism(), WORKERS_MAX) }: AuditorOptions = {},
+  { kept, stateFile, workers = defaultWorkers() }: AuditorOptions = {},
 ): Auditor {
   const primitives = { ed25519Verify: ed25519VerifyInThreadPool, mlDsa44Verify };
   const start = () => new Worker(new URL('./audit-worker.ts', import.meta.url));

@@ -22,8 +22,8 @@ export const textOf =
     throw new InvalidArgumentError(problem);
   };
 
-/** Of `--workers`. */
+/** Of `--workers`: threads. More bring nothing, as one of them reads the events. */
 export function readWorkers(text: string): number {
-  if (!/^[1-9]\d?$/.test(text)) throw new InvalidArgumentError('It must be a number from 1 to 99.');
+  if (!/^[1-8]$/.test(text)) throw new InvalidArgumentError('It must be a number from 1 to 8.');
   return Number(text);
 }

@@ -1,6 +1,5 @@
 // relay rebuild: builds the read models of this release from the event log while services read theirs; or compares, or
 // drops generations that no process uses.
-import { availableParallelism } from 'node:os';
 import type { Command } from 'commander';
 import type { Healing, RebuildResult } from '#projections/rebuild.ts';
 import { CannotRebuild } from '#projections/rebuild-parts.ts';
@@ -8,6 +7,7 @@ import { type Config, readConfig } from '../config.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
 import { ReadStoreInUse } from '../ports/read-store.ts';
 import { CannotRun, EXIT, exiting, oneLine, rootCause } from './exit.ts';
+import { readWorkers } from './options.ts';
 import { shareOf } from './operator.ts';
 import { mark, numbered, plain, print, printer, printJson, showProgress } from './terminal.ts';
 
@@ -18,7 +18,6 @@ type Options = {
   readonly workers?: number;
 };
 
-const WORKERS_MOST = 8;
 
 const HELP = `
 Run it before a release is deployed: the release then starts with complete read models. Reads continue meanwhile.
@@ -40,12 +39,6 @@ export function addRebuild(program: Command): void {
     .option('--json', 'print one JSON object; progress goes to standard error')
     .addHelpText('after', HELP)
     .action(exiting(rebuild));
-}
-
-function readWorkers(text: string): number {
-  const workers = Number(text);
-  if (Number.isInteger(workers) && workers >= 1 && workers <= WORKERS_MOST) return workers;
-  throw new CannotRun(`--workers must be a number from 1 to ${WORKERS_MOST}, not ${text}`);
 }
 
 async function rebuild(options: Options): Promise<unknown> {
@@ -77,7 +70,7 @@ async function run(config: Config, options: Options): Promise<RebuildResult> {
   try {
     return await rebuildReadModels(config, {
       check: options.check === true,
-      workers: options.workers ?? Math.min(availableParallelism(), WORKERS_MOST),
+      ...(options.workers !== undefined && { workers: options.workers }),
       onProgress: (events, position, head) =>
         progress.show({ events, eventsHere: events, share: shareOf(position, head) }),
     });

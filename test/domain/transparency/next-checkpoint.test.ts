@@ -59,6 +59,6 @@ for (const [given, when, then] of GIVEN) {
   test(`next checkpoint: ${given}: ${then}`, () => {
     const next = nextCheckpoint(when);
     const refused = !['sign', 'rest', 'wait'].includes(then);
-    assert.deepEqual(next, refused ? { next: 'refuse', why: then } : { next: then });
+    assert.deepEqual(next, refused ? { kind: 'refuse', why: then } : { kind: then });
   });
 }

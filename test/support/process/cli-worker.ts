@@ -13,7 +13,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   process.argv = [...process.argv.slice(0, 2), ...args];
   process.exitCode = 0;
   // Evaluated again for each command; what it imports is loaded once.
-  await import(`../../src/cli/relay.ts?${++runs}`);
+  await import(`../../../src/cli/relay.ts?${++runs}`);
   const end = `${mark}${process.exitCode}\n`;
   process.exitCode = 0;
   for (const output of [process.stdout, process.stderr]) {
