@@ -102,6 +102,7 @@ export class PartsOverlap extends Error {
 
 /** For each row in memory: 12.6 MB of a rebuild, for 10^7 keys. */
 const KEY_BITS = 1024;
+const KEY_BITS_MOST = 2 ** 27;
 
 type ProjectionOptions = {
   readonly models: readonly ReadModel[];
@@ -135,7 +136,8 @@ export class Projection {
     this.#part = options.part ?? WHOLE;
     this.#plan = new PartPlan(options.models, this.#part);
     this.#copy = options.copy ?? null;
-    this.#newKeys = head.position === null ? new NewKeys(KEY_BITS * options.cachedRows) : null;
+    this.#newKeys =
+      head.position === null ? new NewKeys(Math.min(KEY_BITS * options.cachedRows, KEY_BITS_MOST)) : null;
     this.#foldedTo = head.position ?? '';
     this.#judgeReceipt = options.judgeReceipt;
     this.#log = options.log;

@@ -12,18 +12,13 @@ if (port !== null) {
   const { config, rows }: PartOfThread = workerData;
   const ending = new Cancel();
   port.on('message', () => ending.abort());
-  try {
-    await withStores(config, (deps) =>
-      projectTo(
-        { ...deps, models: READ_MODELS },
-        rows,
-        (events, position) => port.postMessage({ events, position }),
-        ending,
-      ),
-    );
-  } catch (error) {
-    port.postMessage({ failed: plainError(error) });
-  } finally {
-    port.close();
-  }
+  const ended = await withStores(config, (deps) =>
+    projectTo(
+      { ...deps, models: READ_MODELS },
+      rows,
+      (events, position) => port.postMessage({ events, position }),
+      ending,
+    ),
+  ).then(() => null, plainError);
+  port.postMessage({ ended });
 }

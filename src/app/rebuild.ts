@@ -35,7 +35,7 @@ export async function migrateDatabase({ databaseUrl }: Config): Promise<void> {
 
 // ── worker threads ───────────────────────────────────────────────────────────────────────────────────
 
-type Sent = { readonly events: number; readonly position: string } | { readonly failed: PlainError };
+type Sent = { readonly events: number; readonly position: string } | { readonly ended: PlainError | null };
 
 const WORKER = new URL('./rebuild-worker.ts', import.meta.url);
 
@@ -50,24 +50,24 @@ const inThread =
       });
       let failure: { readonly error: unknown } | null = null;
       const end = () => thread.postMessage('end');
-      const fail = (error: unknown) => {
-        failure ??= { error };
+      const settle = (error: unknown) => {
+        ending.removeEventListener('abort', end);
+        if (failure === null && error === null) resolve();
+        else reject(failure?.error ?? error);
+        void thread.terminate();
       };
       ending.addEventListener('abort', end);
       thread.on('message', (sent: Sent) => {
-        if ('failed' in sent) return fail(errorOf(sent.failed));
+        if ('ended' in sent) return settle(sent.ended && errorOf(sent.ended));
         try {
           onBatch(sent.events, sent.position);
         } catch (error) {
-          fail(error);
+          failure ??= { error };
           end();
         }
       });
-      thread.on('error', fail);
-      thread.on('exit', (code) => {
-        ending.removeEventListener('abort', end);
-        if (failure !== null) reject(failure.error);
-        else if (code === 0) resolve();
-        else reject(new Error(`a worker thread of the rebuild has ended with status ${code}`));
-      });
+      thread.on('error', settle);
+      thread.on('exit', (code) =>
+        settle(new Error(`a worker thread of the rebuild has ended with status ${code}`)),
+      );
     });
