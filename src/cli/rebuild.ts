@@ -7,8 +7,8 @@ import { type Config, readConfig } from '../config.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
 import { ReadStoreInUse } from '../ports/read-store.ts';
 import { CannotRun, EXIT, exiting, oneLine, rootCause } from './exit.ts';
-import { readWorkers } from './options.ts';
 import { shareOf } from './operator.ts';
+import { readWorkers } from './options.ts';
 import { mark, numbered, plain, print, printer, printJson, showProgress } from './terminal.ts';
 
 type Options = {
@@ -17,7 +17,6 @@ type Options = {
   readonly json?: true;
   readonly workers?: number;
 };
-
 
 const HELP = `
 Run it before a release is deployed: the release then starts with complete read models. Reads continue meanwhile.
