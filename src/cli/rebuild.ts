@@ -1,6 +1,5 @@
 // relay rebuild: builds the read models of this release from the event log while services read theirs; or compares, or
 // drops generations that no process uses.
-import { availableParallelism } from 'node:os';
 import type { Command } from 'commander';
 import type { Healing, RebuildResult } from '#projections/rebuild.ts';
 import { CannotRebuild } from '#projections/rebuild-parts.ts';
@@ -36,7 +35,7 @@ export function addRebuild(program: Command): void {
       '--prune',
       'drop read models that no process has used for 10 minutes, or that are of a lost history or incomplete, instead',
     )
-    .option('--workers <n>', 'threads that work on it (default: the cores, at most 8)', readWorkers)
+    .option('--workers <n>', 'threads that work on it (default: 1, at most 8)', readWorkers)
     .option('--json', 'print one JSON object; progress goes to standard error')
     .addHelpText('after', HELP)
     .action(exiting(rebuild));
@@ -77,7 +76,7 @@ async function run(config: Config, options: Options): Promise<RebuildResult> {
   try {
     return await rebuildReadModels(config, {
       check: options.check === true,
-      workers: options.workers ?? Math.min(availableParallelism(), WORKERS_MOST),
+      workers: options.workers ?? 1,
       onProgress: (events, position, head) =>
         progress.show({ events, eventsHere: events, share: shareOf(position, head) }),
     });
