@@ -6,7 +6,6 @@ import { prune, rebuild } from '#projections/rebuild.ts';
 import type { BuildPart } from '#projections/rebuild-parts.ts';
 import { migrateOnce } from '#src/adapters/read-store/postgres.ts';
 import type { Config } from '#src/config.ts';
-import { defaultWorkers } from './operator.ts';
 import { type PartOfThread, withStores } from './rebuild-stores.ts';
 import { errorOf, type PlainError } from './thread-error.ts';
 
@@ -17,7 +16,7 @@ import { errorOf, type PlainError } from './thread-error.ts';
 export async function rebuildReadModels(config: Config, options: RebuildOptions): Promise<RebuildResult> {
   // The binary contains no file for a thread.
   const isAlone = !existsSync(WORKER);
-  const { workers = defaultWorkers() } = options;
+  const { workers = 1 } = options;
   const threads = isAlone ? { workers: 1 } : { workers, buildPart: inThread(config) };
   return withStores(config, (deps) => rebuild(deps, { ...options, ...threads }));
 }

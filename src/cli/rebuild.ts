@@ -34,7 +34,7 @@ export function addRebuild(program: Command): void {
       '--prune',
       'drop read models that no process has used for 10 minutes, or that are of a lost history or incomplete, instead',
     )
-    .option('--workers <n>', 'threads that work on it (default: the cores, at most 8)', readWorkers)
+    .option('--workers <n>', 'threads that work on it (default: 1, at most 8)', readWorkers)
     .option('--json', 'print one JSON object; progress goes to standard error')
     .addHelpText('after', HELP)
     .action(exiting(rebuild));

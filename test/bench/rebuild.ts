@@ -1,7 +1,7 @@
 // P3: a rebuild of all read models on Postgres against the least work that makes the same rows: reading the event log, and
 // COPY of the final rows into empty tables with the same indexes.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { pipeline } from 'node:stream/promises';
@@ -31,8 +31,7 @@ export const rebuildMeasure: Measure = {
       const rebuilt = async () => {
         const config = readConfig({ DATA_DIR: dataDir, DATABASE_URL: url });
         const before = { all: process.cpuUsage(), main: mainThreadMs() };
-        const workers = Math.min(availableParallelism(), 8);
-        if ((await rebuildReadModels(config, { workers })).events !== events)
+        if ((await rebuildReadModels(config, {})).events !== events)
           throw new Error('not all events were read');
         const { user, system } = process.cpuUsage(before.all);
         shares.push((mainThreadMs() - before.main) / ((user + system) / 1000));
