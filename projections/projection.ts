@@ -136,8 +136,9 @@ export class Projection {
     this.#part = options.part ?? WHOLE;
     this.#plan = new PartPlan(options.models, this.#part);
     this.#copy = options.copy ?? null;
-    this.#newKeys =
-      head.position === null ? new NewKeys(Math.min(KEY_BITS * options.cachedRows, KEY_BITS_MOST)) : null;
+    // No process has written yet: a position that was taken back leaves rows.
+    const isFresh = head.version === 0 && head.loss === null;
+    this.#newKeys = isFresh ? new NewKeys(Math.min(KEY_BITS * options.cachedRows, KEY_BITS_MOST)) : null;
     this.#foldedTo = head.position ?? '';
     this.#judgeReceipt = options.judgeReceipt;
     this.#log = options.log;
