@@ -1,6 +1,7 @@
 // The test runner. Its last line is the sum of all runs: `N passed, N failed[, N skipped]`.
 //
 //   bun test/run.ts [part …]           the fast set under Bun: what `bun run test` runs
+//   bun test/run.ts --more             what the fast set leaves out, but for `--full`: longer journeys
 //   bun test/run.ts --deno [part …]    what depends on the runtime, under Deno
 //   bun test/run.ts --full [part …]    every file under Bun, then every file under Deno, with long property runs; then the
 //                                      paid journeys in the other cells
@@ -83,7 +84,8 @@ async function main(args: readonly string[]): Promise<number> {
     set === '--update' ? ['projections/model-versions'] : args.filter((arg) => !arg.startsWith('--'));
   const all = globSync('test/**/*.test.ts', { cwd: root }).sort();
   const selected = all.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)));
-  const fast = selected.filter((file) => parts.length > 0 || !FULL_ONLY.test(file));
+  const usual = selected.filter((file) => parts.length > 0 || !FULL_ONLY.test(file));
+  const fast = usual.filter((file) => parts.length > 0 || !MORE.test(file));
   const deno = selected.filter((file) => parts.length > 0 || DENO_SET.test(file));
   const postgres = await sharedPostgres();
   if (postgres !== null) shared[SHARED_POSTGRES] = postgres.url;
@@ -91,6 +93,7 @@ async function main(args: readonly string[]): Promise<number> {
   const results: BatchResult[] = [];
   try {
     if (set === '--fast' || set === '--update') results.push(...(await runAll('bun', fast)));
+    if (set === '--more') results.push(...(await runAll('bun', usual.filter((file) => MORE.test(file)))));
     if (set === '--full') results.push(...(await runAll('bun', selected)));
     if (set === '--full') results.push(...(await runAll('deno', selected)));
     if (set === '--deno') results.push(...(await runAll('deno', deno)));
