@@ -53,6 +53,13 @@ const BATCH_COUNT = 4;
 const FULL_ONLY =
   /^test\/((bench|soak)\/smoke|deploy\/(binary|image)|journeys\/(cluster-(eventstore|schedules|sqlite)|paid-books|rebuild|upgrade|states-(chain|shared)|faults-postgres-frozen))\.test/;
 
+/**
+ * Real processes for minutes: each kind of outage, refused start, damage and browser page. The fast set has one journey for
+ * each promise, and the rules of these at a lower level.
+ */
+const MORE =
+  /^test\/(journeys\/(damaged-|faults-(embedded|log-(drops|stopped))|missing-log|newer-release|pages|paid-(confirmed|facilitator|processes|reconciled|schedules-pay|secrets)|published-verifier|refused-|schedule-secrets|shared-|snippets|start|states-(books|embedded)|stop-behind|verify-pages|witnesses)|demo\/(demo|paid)\.|cli\/(audit|backup|doctor|export|pay|rebuild)\.|adapters\/read-store\/(pglite-(damage|directory|image)|postgres-)|projections\/(projector-|purge|rebuild)|bench\/records)/;
+
 /** What the table of payments states, and its kills: repeated in each cell. Two processes in any cell: the pairs. */
 const PAID_TABLE = /^test\/journeys\/paid-(books|confirmed|facilitator|killed|once|reconciled|refund)\.test/;
 const PAID_PAIRS = /^test\/journeys\/paid-processes\.test/;
