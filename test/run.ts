@@ -93,6 +93,7 @@ async function main(args: readonly string[]): Promise<number> {
   const selected = all.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)));
   const usual = selected.filter((file) => parts.length > 0 || !FULL_ONLY.test(file));
   const fast = usual.filter((file) => parts.length > 0 || !MORE.test(file));
+  const more = usual.filter((file) => MORE.test(file));
   const deno = selected.filter((file) => parts.length > 0 || DENO_SET.test(file));
   const postgres = await sharedPostgres();
   if (postgres !== null) shared[SHARED_POSTGRES] = postgres.url;
@@ -100,7 +101,7 @@ async function main(args: readonly string[]): Promise<number> {
   const results: BatchResult[] = [];
   try {
     if (set === '--fast' || set === '--update') results.push(...(await runAll('bun', fast)));
-    if (set === '--more') results.push(...(await runAll('bun', usual.filter((file) => MORE.test(file)))));
+    if (set === '--more') results.push(...(await runAll('bun', more)));
     if (set === '--full') results.push(...(await runAll('bun', selected)));
     if (set === '--full') results.push(...(await runAll('deno', selected)));
     if (set === '--deno') results.push(...(await runAll('deno', deno)));

@@ -55,7 +55,7 @@ describe('the books compared with the chain', needs, () => {
     await paid.chain.advance(31);
     await paid.chain.mine();
   };
-  /** The chain goes on meanwhile: what the rows lacked when a block was compared is judged by the next one. */
+  /** The chain grows meanwhile: what the rows lacked when a block was compared is judged by the next one. */
   const waitForState = (state: string, samples: readonly Sample[]) =>
     waitFor(`payments are ${state}`, async () => {
       await paid.chain.mine();
