@@ -2,7 +2,6 @@
 // a lock would prevent a service from starting.
 
 import { rmSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { receiptWorkers } from '#src/adapters/audit/receipt-workers.ts';
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
@@ -93,8 +92,6 @@ async function embeddedLog(file: string, history: LogHistory): Promise<ScannedLo
   return sqliteEventLog({ file });
 }
 
-/** Threads of a command, its own included: the cores, at most 8. */
-export const defaultWorkers = (): number => Math.min(availableParallelism(), 8);
 /** The binary has no file that a thread could start with: there one thread does all. */
 const CAN_START_THREADS = import.meta.url.endsWith('/src/app/operator.ts');
 
@@ -102,7 +99,7 @@ type AuditorOptions = {
   readonly kept?: AuditDeps['kept'] | undefined;
   /** Continues the audit that it is of, and keeps this one in it. */
   readonly stateFile?: string | undefined;
-  /** Threads, this one included; by default as many as the machine has cores, at most 8. */
+  /** Threads, this one included; by default this one. */
   readonly workers?: number | undefined;
 };
 
@@ -112,7 +109,7 @@ type AuditorOptions = {
  */
 export function openAuditor(
   onFinding: AuditDeps['onFinding'],
-  { kept, stateFile, workers = defaultWorkers() }: AuditorOptions = {},
+  { kept, stateFile, workers = 1 }: AuditorOptions = {},
 ): Auditor {
   const primitives = { ed25519Verify: ed25519VerifyInThreadPool, mlDsa44Verify };
   const start = () => new Worker(new URL('./audit-worker.ts', import.meta.url));

@@ -87,7 +87,7 @@ export function addAudit(program: Command): void {
     .option('--integrity', 'check that the log is stored as it was written, instead of what it says')
     .option('--rpc <url>', 'a node of the chain: compare comparisons, charges and refunds with it', readUrl)
     .option('--state <file>', 'continue the audit that left this file, and keep this one in it')
-    .option('--workers <n>', 'threads that work on it (default: the cores, at most 8)', readWorkers)
+    .option('--workers <n>', 'threads that work on it (default: 1, at most 8)', readWorkers)
     .option('--json', 'print a line of JSON for each finding, then one for the summary')
     .addHelpText('after', HELP)
     .action(audit);
