@@ -402,7 +402,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'calls_over_cut_history',
     what: 'calls are taken over a log that lacks events',
-    within: 250,
+    within: 1000,
     changes: [
       at(
         'src/usecases/transparency/checkpoint-state.ts',
