@@ -1,7 +1,7 @@
 // For commands next to a running service: no process lock is taken, because the event log is safe for several processes and
 // a lock would prevent a service from starting.
 
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { receiptWorkers } from '#src/adapters/audit/receipt-workers.ts';
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
@@ -92,8 +92,7 @@ async function embeddedLog(file: string, history: LogHistory): Promise<ScannedLo
   return sqliteEventLog({ file });
 }
 
-/** The binary has no file that a thread could start with: there one thread does all. */
-const CAN_START_THREADS = import.meta.url.endsWith('/src/app/operator.ts');
+const WORKER = new URL('./audit-worker.ts', import.meta.url);
 
 type AuditorOptions = {
   readonly kept?: AuditDeps['kept'] | undefined;
@@ -112,9 +111,10 @@ export function openAuditor(
   { kept, stateFile, workers = 1 }: AuditorOptions = {},
 ): Auditor {
   const primitives = { ed25519Verify: ed25519VerifyInThreadPool, mlDsa44Verify };
-  const start = () => new Worker(new URL('./audit-worker.ts', import.meta.url));
+  const start = () => new Worker(WORKER);
   const shared = { threads: workers - 1, start, primitives: { ed25519Verify, mlDsa44Verify } };
-  const receipts = workers > 1 && CAN_START_THREADS ? { receipts: receiptWorkers(shared) } : {};
+  // The binary contains no file for a thread.
+  const receipts = workers > 1 && existsSync(WORKER) ? { receipts: receiptWorkers(shared) } : {};
   const deps = { primitives, onFinding, ...receipts, ...(kept && { kept }) };
   if (stateFile === undefined) return new Auditor({ ...deps, scratch: sqliteScratch<ScratchRow>() });
   const scratch = sqliteAuditState<ScratchRow>(stateFile);

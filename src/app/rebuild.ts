@@ -15,9 +15,7 @@ import { errorOf, type PlainError } from './thread-error.ts';
  */
 export async function rebuildReadModels(config: Config, options: RebuildOptions): Promise<RebuildResult> {
   // The binary contains no file for a thread.
-  const isAlone = !existsSync(WORKER);
-  const { workers = 1 } = options;
-  const threads = isAlone ? { workers: 1 } : { workers, buildPart: inThread(config) };
+  const threads = existsSync(WORKER) ? { buildPart: inThread(config) } : { workers: 1 };
   return withStores(config, (deps) => rebuild(deps, { ...options, ...threads }));
 }
 
