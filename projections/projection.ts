@@ -5,6 +5,7 @@ import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import { type ReadReceipt, readReceipt } from '#src/domain/receipt/payload.ts';
 import { appendLeaf, isLeaf, leafData, type Tree } from '#src/domain/transparency/tree.ts';
+import { BloomFilter } from '#src/lib/bloom-filter.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import {
   countsAfter,
@@ -18,7 +19,6 @@ import {
 import { eventMark } from './generations.ts';
 import { withLedger } from './ledger-rows.ts';
 import type { ModelRow, ReadModel, RecordedFacts } from './model.ts';
-import { NewKeys } from './new-keys.ts';
 import { headOf, type Part, PartPlan, WHOLE } from './parts.ts';
 import { type CopyRows, type Db, loadRows, rowsOf, type TableShape, writeRows } from './rows.ts';
 import { readTree } from './transparency/query.ts';
@@ -100,9 +100,9 @@ export class PartsOverlap extends Error {
   override readonly name = 'PartsOverlap';
 }
 
-/** For each row in memory: 12.6 MB of a rebuild, for 10^7 keys. */
-const KEY_BITS = 1024;
-const KEY_BITS_MOST = 2 ** 27;
+/** Of which it is known whether they are new, for each row in memory: 15 MB in a rebuild. */
+const KEYS = 100;
+const KEYS_MOST = 10_000_000;
 
 type ProjectionOptions = {
   readonly models: readonly ReadModel[];
@@ -125,7 +125,7 @@ export class Projection {
   #head: ProjectionHead;
   #rows: Rows = new Map();
   /** null: rows may be there that this process has not written. */
-  #newKeys: NewKeys | null;
+  #newKeys: BloomFilter | null;
   /** Up to which this process has folded, or found the rows. */
   #foldedTo: string;
   /** Of the batch that was folded last: it may not be written yet. */
@@ -138,7 +138,9 @@ export class Projection {
     this.#copy = options.copy ?? null;
     // No process has written yet: a position that was taken back leaves rows.
     const isFresh = head.version === 0 && head.loss === null;
-    this.#newKeys = isFresh ? new NewKeys(Math.min(KEY_BITS * options.cachedRows, KEY_BITS_MOST)) : null;
+    this.#newKeys = isFresh
+      ? new BloomFilter({ texts: Math.min(KEYS * options.cachedRows, KEYS_MOST) })
+      : null;
     this.#foldedTo = head.position ?? '';
     this.#judgeReceipt = options.judgeReceipt;
     this.#log = options.log;
@@ -210,7 +212,7 @@ export class Projection {
       const wanted = new Set<string>();
       for (const key of touched) {
         if (known.has(key)) continue;
-        if (this.#newKeys?.add(table, key)) known.set(key, null);
+        if (this.#newKeys?.add(`${table} ${key}`)) known.set(key, null);
         else wanted.add(key);
       }
       missing.set(table, wanted);

@@ -1,15 +1,13 @@
 // For commands next to a running service: no process lock is taken, because the event log is safe for several processes and
 // a lock would prevent a service from starting.
 
-import { existsSync, rmSync } from 'node:fs';
-import { Worker } from 'node:worker_threads';
-import { receiptWorkers } from '#src/adapters/audit/receipt-workers.ts';
+import { rmSync } from 'node:fs';
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
 import { sqliteAuditState } from '#src/adapters/audit/state-sqlite.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { pinoLogger } from '#src/adapters/logging/pino.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
-import { ed25519Verify, ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
+import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
 import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
 import { keyFileStore, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Config, LogConfig } from '#src/config.ts';
@@ -92,14 +90,10 @@ async function embeddedLog(file: string, history: LogHistory): Promise<ScannedLo
   return sqliteEventLog({ file });
 }
 
-const WORKER = new URL('./audit-worker.ts', import.meta.url);
-
 type AuditorOptions = {
   readonly kept?: AuditDeps['kept'] | undefined;
   /** Continues the audit that it is of, and keeps this one in it. */
   readonly stateFile?: string | undefined;
-  /** Threads, this one included; by default this one. */
-  readonly workers?: number | undefined;
 };
 
 /**
@@ -108,14 +102,10 @@ type AuditorOptions = {
  */
 export function openAuditor(
   onFinding: AuditDeps['onFinding'],
-  { kept, stateFile, workers = 1 }: AuditorOptions = {},
+  { kept, stateFile }: AuditorOptions = {},
 ): Auditor {
-  const primitives = { ed25519Verify: ed25519VerifyInThreadPool, mlDsa44Verify };
-  const start = () => new Worker(WORKER);
-  const shared = { threads: workers - 1, start, primitives: { ed25519Verify, mlDsa44Verify } };
-  // The binary contains no file for a thread.
-  const receipts = workers > 1 && existsSync(WORKER) ? { receipts: receiptWorkers(shared) } : {};
-  const deps = { primitives, onFinding, ...receipts, ...(kept && { kept }) };
+  const primitives = { ed25519Verify: ed25519VerifyInThreadPool(), mlDsa44Verify };
+  const deps = { primitives, onFinding, ...(kept && { kept }) };
   if (stateFile === undefined) return new Auditor({ ...deps, scratch: sqliteScratch<ScratchRow>() });
   const scratch = sqliteAuditState<ScratchRow>(stateFile);
   try {

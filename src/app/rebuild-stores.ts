@@ -36,7 +36,7 @@ export async function withStores<T>(config: StoresConfig, work: (opened: Opened)
       const lock = await acquireProcessLock(join(dataDir, 'events.lock'), 'alone');
       undo.push(async () => lock.release());
     }
-    const primitives = { ...verifierPrimitives, ed25519Verify: ed25519VerifyInThreadPool };
+    const primitives = { ...verifierPrimitives, ed25519Verify: ed25519VerifyInThreadPool() };
     return await work({ log, store, clock, logger, judgeReceipt: receiptJudge({ log, primitives }) });
   } finally {
     for (const step of undo.reverse()) await step();

@@ -15,7 +15,6 @@ import { auditReport } from './audit-report.ts';
 import { CannotRun, FoundWrong } from './exit.ts';
 import { eventsOfExport } from './export-file.ts';
 import { shareOf, withLog } from './operator.ts';
-import { readWorkers } from './options.ts';
 import { readCheckpoint } from './read-checkpoint.ts';
 import { readPolicy } from './read-policy.ts';
 import { nameOf, unreadableSource } from './read-source.ts';
@@ -38,7 +37,6 @@ type Options = {
   readonly policy?: string;
   readonly rpc?: string;
   readonly state?: string;
-  readonly workers?: number;
   readonly integrity?: true;
   readonly json?: true;
 };
@@ -67,7 +65,6 @@ finding (event_of_newer_release). Run the audit of that release.
 Damaged events are findings (event_damaged), and what the record lacks without them may be too. Only
   --integrity   looks for all damage: it compares each event with its checksum, looks it up in its stream, and runs the
                 check of the storage engine (EventStoreDB checks its own files). No receipt is verified.
-Receipts are verified by --workers threads, this one included; the findings and their order do not depend on it.
 With --json each finding is a line, {"finding":{…}}, and the last line is {"summary":{…}}.
 Exit status: 0 no finding, 1 at least one finding, 2 the audit could not be completed, or event_of_newer_release is the only
 finding.`;
@@ -87,7 +84,6 @@ export function addAudit(program: Command): void {
     .option('--integrity', 'check that the log is stored as it was written, instead of what it says')
     .option('--rpc <url>', 'a node of the chain: compare comparisons, charges and refunds with it', readUrl)
     .option('--state <file>', 'continue the audit that left this file, and keep this one in it')
-    .option('--workers <n>', 'threads that work on it (default: 1, at most 8)', readWorkers)
     .option('--json', 'print a line of JSON for each finding, then one for the summary')
     .addHelpText('after', HELP)
     .action(audit);
@@ -95,7 +91,7 @@ export function addAudit(program: Command): void {
 
 async function audit(options: Options): Promise<void> {
   if (options.integrity) return checkIntegrity(options);
-  const { events: file, json, state, workers } = options;
+  const { events: file, json, state } = options;
   if (file !== undefined && state !== undefined)
     throw new CannotRun('--state and --events cannot be combined: the state is of the log itself');
   const keys = options.keys === undefined ? null : await readKeys(options.keys);
@@ -105,7 +101,7 @@ async function audit(options: Options): Promise<void> {
   const { found, total, end } = auditReport(json === true);
   const { openAuditor } = await import('#src/app/operator.ts');
   const kept = { keys, checkpoints, policy };
-  const auditor = openAuditor(found, { kept, stateFile: state, workers });
+  const auditor = openAuditor(found, { kept, stateFile: state });
   const take = async (all: AsyncIterable<Scanned>) => {
     for await (const scanned of all) {
       if (scanned.kind === 'event') await auditor.take(scanned.event);
@@ -358,7 +354,7 @@ const noteLines = (notes: Audited['notes']): readonly string[] =>
 // ── --integrity: how the event log is stored, beside a running service too ─────────────────────────────
 
 /** Those compare what the log says. */
-const OTHERS = ['events', 'keys', 'checkpoint', 'policy', 'rpc', 'state', 'workers'] as const;
+const OTHERS = ['events', 'keys', 'checkpoint', 'policy', 'rpc', 'state'] as const;
 
 async function checkIntegrity({ json, ...options }: Options): Promise<void> {
   const other = OTHERS.find((name) => options[name] !== undefined);

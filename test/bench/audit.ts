@@ -1,7 +1,7 @@
 // P8: an audit of the embedded event log against reading the log and verifying the signatures of its receipts; and of what
 // is new in it, with the state of an earlier audit, against an audit of all of it.
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
@@ -45,7 +45,7 @@ export const auditMeasure: Measure = {
       };
       const used = await usage(() => audited(log, filled));
       const notes = [
-        `ours: ${Math.min(availableParallelism(), 8)} threads, ${used.cpuMs} ms of CPU, at most ${used.megabytes} MB more memory than before.`,
+        `ours: ${used.cpuMs} ms of CPU, at most ${used.megabytes} MB more memory than before.`,
         'The log is what the use cases write: paid calls, decisions, retries, a key rotation, checkpoints; the audit finds nothing. read + verify: the same log is read in the same pages, and the signature of each receipt verified.',
       ];
       const rows = [row(titles, ratioAtLeast(0.9), rounds), await grown(log, folder, filled, options)];

@@ -243,30 +243,6 @@ async function peakOf(count: number) {
   return { peakMiB, sentMiB: sent / 1024 / 1024 };
 }
 
-test('--workers: the same findings with each number; a failure with threads at work ends the command; none: exit 2', async () => {
-  const { events } = await auditHistory({ jobs: 80 });
-  const [jobId = ''] = jobsIn(events);
-  const text = exportOf(without(events, ofJob(jobId, 'AttemptMade')));
-  const file = saved('many.ndjson', text);
-  const one = await audit('--events', file, '--workers', '1', '--json');
-  assert.equal(one.code, 1);
-  assert.match(one.stdout, /receipt_chain_mismatch|job_event_impossible/);
-  for (const workers of ['2', '3'])
-    assert.deepEqual(await audit('--events', file, '--workers', workers, '--json'), one);
-  const cut = saved(
-    'no-text.ndjson',
-    `${text.slice(0, text.lastIndexOf('\n{', text.length - 500))}\nnothing\n`,
-  );
-  const broken = await audit('--events', cut, '--workers', '2');
-  const alone = await audit('--events', cut, '--workers', '1');
-  assert.deepEqual(broken, alone);
-  for (const wrong of ['0', 'many', '1.5']) {
-    const { code, stderr } = await audit('--events', file, '--workers', wrong);
-    assert.equal(code, 2);
-    assert.match(stderr, /--workers.*It must be a number from 1 to 8\./);
-  }
-});
-
 test('an audit needs less memory than the size of the record', async () => {
   const count = 12_500;
   const { peakMiB, sentMiB } = await peakOf(count);

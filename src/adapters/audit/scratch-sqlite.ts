@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { crc32 } from 'node:zlib';
 import { type Json, jsonLength } from '../../domain/canonical-json.ts';
 import type { AuditScratch } from '../../ports/audit-scratch.ts';
 import { NOTES_SCHEMA, notedValues } from './noted-values.ts';
+import { RUNS_SCHEMA, sortedRuns } from './sorted-runs.ts';
 import { StateDamaged } from './state-damaged.ts';
 
 /** Limits of what is buffered before one transaction writes it: changed keys, and characters of their JSON. */
@@ -31,7 +31,7 @@ export function sqliteScratch<T extends Json>(
 }
 
 export const SCRATCH_SCHEMA = `
-  CREATE TABLE scratch (key TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER) STRICT, WITHOUT ROWID;
+  ${RUNS_SCHEMA}
   CREATE TABLE open_keys (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
   ${NOTES_SCHEMA}
 `;
@@ -47,11 +47,7 @@ export function scratchIn<T extends Json>(
   db: DatabaseSync,
   { bufferedMax = BUFFERED_MAX, isState }: Options,
 ): Omit<AuditScratch<T>, 'close'> & { flush(): void } {
-  const read = db.prepare('SELECT value, checksum FROM scratch WHERE key = ?');
-  const write = db.prepare('INSERT OR REPLACE INTO scratch (key, value, checksum) VALUES (?, ?, ?)');
-  const range = db.prepare(
-    'SELECT key, value, checksum FROM scratch WHERE key >= ?1 AND key < ?2 ORDER BY key',
-  );
+  const runs = sortedRuns(db, isState);
   const setOpen = db.prepare('INSERT OR IGNORE INTO open_keys (key) VALUES (?)');
   const setClosed = db.prepare('DELETE FROM open_keys WHERE key = ?');
   const openRange = db.prepare(
@@ -60,24 +56,19 @@ export function scratchIn<T extends Json>(
   const { note, repeated, flush: flushNotes } = notedValues(db);
   /** Not written yet. */
   const buffer = new Map<string, Buffered<T>>();
-  // Of earlier runs it is not known which keys are stored.
-  const stored = isState ? { add: () => undefined, mayContain: () => true } : keyFilter();
   let characters = 0;
-  let isWritten = isState;
+  let isWritten = !runs.isEmpty();
 
   function flush(): void {
     isWritten = true;
     if (buffer.size === 0) return;
     if (!isState) db.exec('BEGIN');
-    // In the index's order, so that each page is written once.
-    for (const key of [...buffer.keys()].sort()) {
-      const put = buffer.get(key);
-      const text = JSON.stringify(put?.value);
-      write.run(key, text, isState ? checksumOf(key, text) : null);
-      if (put?.isOpen) setOpen.run(key);
-      else if (stored.mayContain(key)) setClosed.run(key);
-      stored.add(key);
+    const keys = [...buffer.keys()].sort();
+    for (const key of keys) {
+      if (buffer.get(key)?.isOpen) setOpen.run(key);
+      else if (runs.mayContain(key)) setClosed.run(key);
     }
+    runs.write(keys.map((key) => [key, JSON.stringify(buffer.get(key)?.value)] as const));
     if (!isState) db.exec('COMMIT');
     buffer.clear();
     characters = 0;
@@ -86,17 +77,11 @@ export function scratchIn<T extends Json>(
     if (buffer.size >= bufferedMax.changes || characters >= bufferedMax.characters) flush();
   };
 
-  function parsedValue(key: string, row: Readonly<Record<string, unknown>>): T {
-    const text = String(row.value);
-    if (isState && row.checksum !== checksumOf(key, text)) throw new StateDamaged(key);
-    return JSON.parse(text);
-  }
-
   function get(key: string): T | null {
     const put = buffer.get(key);
     if (put !== undefined) return put.value;
-    const row = isWritten && stored.mayContain(key) ? read.get(key) : undefined;
-    return row === undefined ? null : parsedValue(key, row);
+    const text = isWritten ? runs.get(key) : null;
+    return text === null ? null : JSON.parse(text);
   }
 
   return {
@@ -114,7 +99,7 @@ export function scratchIn<T extends Json>(
         return;
       }
       flush();
-      for (const row of range.iterate(prefix, after(prefix))) yield parsedValue(String(row.key), row);
+      for (const text of runs.range(prefix, after(prefix))) yield JSON.parse(text);
     },
     open(prefix, last, max) {
       if (isWritten) flush();
@@ -133,6 +118,7 @@ export function scratchIn<T extends Json>(
     repeated,
     flush() {
       flush();
+      runs.saveFilter();
       flushNotes();
     },
   };
@@ -142,8 +128,6 @@ type Buffered<T> = { readonly value: T; readonly size: number; readonly isOpen: 
 
 const keysOf = (buffer: ReadonlyMap<string, unknown>, prefix: string): string[] =>
   [...buffer.keys()].filter((key) => key.startsWith(prefix)).sort();
-
-const checksumOf = (key: string, text: string): number => crc32(`${key}\n${text}`);
 
 /**
  * The file contains other people's payments, so it is unlinked as soon as it is open: the system frees it however the
@@ -171,26 +155,3 @@ function openUnlinked(folder: string) {
 /** The least key after all keys with this prefix; its last character is ASCII. */
 const after = (prefix: string): string =>
   prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
-
-/** 4 MiB of a filter, allocated by the system as they are used. */
-const FILTER_BITS = 25;
-
-/** A bit for the hash of each stored key: most requested keys were never stored, and a look-up in the database costs 5 µs. */
-function keyFilter() {
-  const bytes = new Uint8Array(2 ** (FILTER_BITS - 3));
-  const bitOf = (key: string): number => {
-    let hash = 0x811c9dc5;
-    for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);
-    return (hash ^ (hash >>> 15)) >>> (32 - FILTER_BITS);
-  };
-  return {
-    add(key: string): void {
-      const bit = bitOf(key);
-      bytes[bit >>> 3] = (bytes[bit >>> 3] ?? 0) | (1 << (bit & 7));
-    },
-    mayContain(key: string): boolean {
-      const bit = bitOf(key);
-      return ((bytes[bit >>> 3] ?? 0) & (1 << (bit & 7))) !== 0;
-    },
-  };
-}

@@ -13,7 +13,7 @@ import { SCRATCH_SCHEMA, scratchIn } from './scratch-sqlite.ts';
 import { StateDamaged } from './state-damaged.ts';
 
 /** Its id is "RAUD". */
-const KIND: SqliteKind = { name: 'the state of an audit', applicationId: 0x52415544, schemaVersion: 2 };
+const KIND: SqliteKind = { name: 'the state of an audit', applicationId: 0x52415544, schemaVersion: 3 };
 
 const DAMAGED = 'is damaged, or is not the state of an audit: delete it, and audit the complete log again';
 

@@ -1,8 +1,7 @@
 // Jobs in an audit: each stream is folded from its start to its receipt, and its events are then forgotten.
 
 import { type EventLocation, type Fault, type Found, fault } from '#src/domain/audit/finding.ts';
-import { jobFaults, receiptRepeated } from '#src/domain/audit/judge-job.ts';
-import { judgeReceipt, type StoredEvent } from '#src/domain/audit/judge-receipt.ts';
+import { jobFaults, receiptFaults, receiptRepeated } from '#src/domain/audit/judge-job.ts';
 import { jsonLength } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { JobStarted } from '#src/domain/events/job.ts';
@@ -10,13 +9,11 @@ import { type EventOf, type JobEvent, STREAM } from '#src/domain/events.ts';
 import { absentJob, evolveJob } from '#src/domain/job/state.ts';
 import { type ReceiptPayload, readReceipt } from '#src/domain/receipt/payload.ts';
 import { type KeyRecord, keyOpenAt, type Primitives } from '#src/domain/signing-keys/keys.ts';
-import type { ReceiptJudge } from '#src/ports/receipt-judge.ts';
-import type { OpenJob, StreamStates } from './stream-states.ts';
+import type { OpenJob, StoredEvent, StreamStates } from './stream-states.ts';
 
 export type JobDeps = {
   readonly states: StreamStates;
   readonly primitives: Primitives;
-  readonly receipts: ReceiptJudge | undefined;
   /** As announced so far. */
   readonly keys: () => readonly KeyRecord[];
   /** Leaves of the transparency log so far. */
@@ -43,7 +40,7 @@ const afterReceipt = ({ type, data: { jobId } }: JobEvent): Fault =>
     `The event ${type} of job ${jobId} follows the receipt of the job, which ends it.`,
   );
 
-export function auditJobs({ states, primitives, receipts, keys, leaves, started, completed, from }: JobDeps) {
+export function auditJobs({ states, primitives, keys, leaves, started, completed, from }: JobDeps) {
   const counts = { jobs: 0, receipts: 0, ...from };
   let open = 0;
 
@@ -89,12 +86,8 @@ export function auditJobs({ states, primitives, receipts, keys, leaves, started,
     if (other !== null)
       faults.push(fault('receipt_id_repeated', `A receipt of ${other} has the same id, ${receiptId}.`));
     if (job.status !== 'completed') return { ...NOTHING, faults };
-    const given = { job, events, signed: event.data, read, keys: keys() };
-    // Of more events than are kept, the job's state does not follow from them.
-    const verified =
-      receipts === undefined || events.length >= MAX_EVENTS
-        ? judgeReceipt(given, primitives)
-        : receipts.judge(given);
+    const chained = events.map((stored) => ({ ...stored, revision: BigInt(stored.revision) }));
+    const verified = receiptFaults(job, chained, event.data, read, keys(), primitives);
     return { faults, payload: read.payload, verified };
   }
 

@@ -31,7 +31,6 @@ import {
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
-import type { ReceiptJudge } from '#src/ports/receipt-judge.ts';
 import type { Folds } from './audit-folds.ts';
 import { auditChain, auditRefunds } from './audit-log-chain.ts';
 import { auditJobs } from './audit-log-jobs.ts';
@@ -47,8 +46,6 @@ import { type ScratchRow, type StreamStates, streamStates } from './stream-state
 
 export type AuditDeps = {
   readonly primitives: Primitives;
-  /** Closed by `close`. Absent: this thread judges receipts. */
-  readonly receipts?: ReceiptJudge;
   /** Closed by `close`. */
   readonly scratch: AuditScratch<ScratchRow>;
   /** Called for each finding: in the order of the events, and then for those that need the whole record. */
@@ -114,7 +111,7 @@ export class Auditor {
     if (event === null) return;
     // Leaves count by their types, in any stream.
     if (misplaced !== null) this.#parts.tree.leaf(location, event, null);
-    else if (isJobEvent(event)) await this.#job(recorded, event, location);
+    else if (isJobEvent(event)) this.#job(recorded, event, location);
     else if (isKeyEvent(event)) this.#key(event, location);
     else this.#report(await judge(this.#parts, recorded, event, location), location);
     if (event.type === 'CheckpointSigned' && misplaced === null) this.kept.checkpoint(event.data.note);
@@ -133,7 +130,6 @@ export class Auditor {
 
   /** Reports the findings that need the whole record; call once. */
   async finish() {
-    this.#deps.receipts?.flush();
     await this.#findings.settle(0, 0);
     const { order, jobs, chain, refunds, keys, tree, witnesses, money } = this.#parts;
     const canContinue = this.#newer.count() === 0 && order.counts.damaged === 0;
@@ -162,16 +158,14 @@ export class Auditor {
 
   /** Frees the scratch space, also of an audit that is abandoned. */
   close(): void {
-    this.#deps.receipts?.close();
     this.#deps.scratch.close();
   }
 
-  async #job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): Promise<void> {
+  #job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): void {
     const { faults, payload, verified } = this.#parts.jobs.take(recorded, event, location);
     this.#report([...faults, ...this.#parts.tree.leaf(location, event, payload)], location);
-    if (verified === null) return;
-    this.#findings.add(verified.then((found) => found.map((each) => findingOf(each, location))));
-    await this.#deps.receipts?.receive();
+    if (verified !== null)
+      this.#findings.add(verified.then((found) => found.map((each) => findingOf(each, location))));
   }
 
   #key(event: KeyEvent, location: EventLocation): void {
@@ -197,11 +191,7 @@ const revokedFault = ({ stream, revision }: EventLocation): Fault =>
   );
 
 /** One for each subject. */
-function partsOf(
-  { primitives, receipts, kept: evidence }: AuditDeps,
-  states: StreamStates,
-  saved: Folds | null,
-) {
+function partsOf({ primitives, kept: evidence }: AuditDeps, states: StreamStates, saved: Folds | null) {
   const keys = auditKeys(evidence?.keys ?? null, saved?.keys);
   const kept = auditKept(evidence?.checkpoints ?? [], primitives);
   const tree = auditTree(states, primitives, saved?.tree);
@@ -217,7 +207,7 @@ function partsOf(
     ...schedules.started(event.data),
   ];
   const others = { started, completed, from: saved?.jobs };
-  const jobs = auditJobs({ states, primitives, receipts, keys: keys.list, leaves: tree.size, ...others });
+  const jobs = auditJobs({ states, primitives, keys: keys.list, leaves: tree.size, ...others });
   const order = auditOrder(states, saved?.order);
   const refunds = auditRefunds(states, saved?.refunds);
   const chain = auditChain(states, saved?.chain);
@@ -309,10 +299,10 @@ function* repeatedIds(scratch: AuditDeps['scratch']): Generator<Found> {
 }
 
 /**
- * Receipts are judged in other threads: up to twice as many at a time, and as many while the events are read on. Enough to
- * keep the threads busy, with little memory.
+ * Signatures are verified in other threads: up to twice as many at a time, and as many while the events are read on. Enough
+ * to keep the threads busy, with little memory.
  */
-const VERIFICATIONS = 512;
+const VERIFICATIONS = 256;
 
 const UNREADABLE: Fault = fault(
   'event_unreadable',

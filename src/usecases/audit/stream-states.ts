@@ -3,8 +3,8 @@
 import type { EventLocation, Finding } from '#src/domain/audit/finding.ts';
 import type { StatedRefund } from '#src/domain/audit/judge-chain.ts';
 import type { DecisionOfJob, PaymentHistory } from '#src/domain/audit/judge-payment.ts';
-import type { StoredEvent } from '#src/domain/audit/judge-receipt.ts';
 import type { RefundHistory } from '#src/domain/audit/judge-refund.ts';
+import type { JsonObject } from '#src/domain/canonical-json.ts';
 import type { ChainReconciled } from '#src/domain/events/payment.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { Job } from '#src/domain/job/state.ts';
@@ -12,6 +12,15 @@ import type { Claim } from '#src/domain/payment/claim.ts';
 import { isBound, isCorrected, isMissing } from '#src/domain/payment/state.ts';
 import type { Schedule, Ticket } from '#src/domain/schedule/state.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+
+/** `revision`: decimal. */
+export type StoredEvent = {
+  readonly stream: string;
+  readonly revision: string;
+  readonly id: string;
+  readonly type: string;
+  readonly data: JsonObject;
+};
 
 /**
  * A job without a receipt so far. `lost`: its start is not in the record; `damaged`: one of its events cannot be read. The

@@ -160,7 +160,7 @@ test('a damaged file, or another one, is refused and stays as it is', () => {
     (file) => writeFileSync(file, 'no state of an audit at all\n'.repeat(100)),
     (file) => truncateSync(file, bytes.length - 4096),
     (file) => truncateSync(file, 100),
-    (file) => new DatabaseSync(file).exec('PRAGMA user_version = 3'),
+    (file) => new DatabaseSync(file).exec('PRAGMA user_version = 4'),
     (file) => {
       rmSync(file);
       new DatabaseSync(file).exec('CREATE TABLE other (a)');

@@ -21,7 +21,6 @@ test('a stream without end keeps its state small, and each attempt too many is a
   const jobs = auditJobs({
     states,
     primitives,
-    receipts: undefined,
     keys: () => [],
     leaves: () => 0,
     started: () => [],
