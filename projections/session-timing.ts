@@ -46,7 +46,10 @@ const REST = 4;
  * their projector.
  */
 const CHECK_MS = 1000;
-/** While no one reads or writes; well within the 30 s of `/health`. The first reader has them checked at once. */
+/**
+ * While no one reads or writes; well within the 30 s of `/health`. The first reader has them checked at once. Also of a
+ * rebuild, whose rows have no reader: for a check, the next batch waits.
+ */
 const RESTING_MS = 10_000;
 
 export const lingerAfter = (tookMs: number): number =>
@@ -142,7 +145,8 @@ export class SessionTiming {
   }
 
   #checkAt(): number {
-    return this.#checkedAt + (this.#usedAt > this.#checkedAt ? CHECK_MS : RESTING_MS);
+    const isUsed = this.#deps.progress !== null && this.#usedAt > this.#checkedAt;
+    return this.#checkedAt + (isUsed ? CHECK_MS : RESTING_MS);
   }
 
   #isRead(): boolean {

@@ -299,14 +299,17 @@ async function verify(deps: ExecuteDeps, call: Call, state: At<'verify'>): Promi
   return isRefused(quota) ? quota : { ...state, step: 'reserve', passed: { ...passed, counted: true } };
 }
 
-/** PaymentReserved: from here on the payment buys this job and no other. */
+/** PaymentReserved: from here on the payment buys this job and no other. Where the log can, its key is claimed with it. */
 async function reserve(deps: ExecuteDeps, call: Call, state: At<'reserve'>): Promise<State> {
   const { streams } = state.known;
   const jobId = call.run?.jobId ?? makeId('job', deps.entropy.bytes(16));
-  const payment = await reservePayment(deps, call, streams.payment, jobId);
+  const { payment, isClaimed } = await reservePayment(deps, call, streams, jobId);
   const { presented } = call;
   const plan = { jobId, paymentStream: call.lookup.paymentStream, payment, presented, first: true };
-  return { step: 'claim', passed: { ...state.passed, reservedFor: jobId }, plan, streams };
+  const passed = { ...state.passed, reservedFor: jobId };
+  if (!isClaimed) return { step: 'claim', passed, plan, streams };
+  turnOf(passed)?.end();
+  return { step: 'settle', passed, plan };
 }
 
 /** IdempotencyKeyClaimed: the last append before the settle call. A call that loses the key gives its payment up. */

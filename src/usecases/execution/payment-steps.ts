@@ -1,18 +1,26 @@
 // What the paid execution does with a payment before money moves: verify, reserve, release.
-import { event } from '#src/domain/events.ts';
+import { type EventOf, event } from '#src/domain/events.ts';
 import { LIMITS } from '#src/domain/limits.ts';
+import { claimKey } from '#src/domain/payment/claim.ts';
 import type { Payment } from '#src/domain/payment/state.ts';
 import { ALLOWED, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { isoNow } from '#src/lib/iso.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
-import { append, type JournalDeps, PAYMENT, type View } from '#src/usecases/process/stream.ts';
+import {
+  append,
+  appendTogetherUntilKnown,
+  envelope,
+  type JournalDeps,
+  PAYMENT,
+  type View,
+} from '#src/usecases/process/stream.ts';
 import type { StreamWatch } from '#src/usecases/process/watch.ts';
 import { checkWalletFailures } from './admission.ts';
 import { demandUnused, notVerified, recordEarlierUse } from './earlier-use.ts';
 import { type Call, isContract, recordedOf, unprovenPayer } from './execution-call.ts';
-import { findKnown, type LookUpDeps } from './idempotency.ts';
+import { findKnown, type LookUpDeps, type Streams } from './idempotency.ts';
 import type { UnconfirmedPayments } from './process-limits.ts';
 import type { UnchargedLimit } from './uncharged-limit.ts';
 import type { VerifyLimit } from './verify-limit.ts';
@@ -86,24 +94,65 @@ async function judgePayment(
   return refused('payment_required', 'The payment is not valid.', { details: { reason } });
 }
 
-/** Appends PaymentReserved. Returns null if there is no payment (demo mode). */
+/**
+ * Appends PaymentReserved, unless there is no payment (demo mode), where the log can with IdempotencyKeyClaimed. `payment`: as
+ * `Plan` has it. `isClaimed`: the key is claimed.
+ */
 export async function reservePayment(
   deps: PaymentDeps,
-  { presented, lookup, deadline, client, run }: Call,
-  view: View<Payment> | null,
+  call: Call,
+  streams: Streams,
   jobId: string,
-): Promise<View<Payment> | null> {
-  if (presented === null || view === null) return null;
-  const reserved = event('PaymentReserved', {
+): Promise<{ readonly payment: View<Payment> | null; readonly isClaimed: boolean }> {
+  const { payment: view } = streams;
+  const reserved = reservation(deps, call, jobId);
+  if (reserved === null || view === null) return { payment: null, isClaimed: false };
+  if (call.run === undefined) deps.uncharged.taken(call.client, view.stream);
+  const begun = deps.clock.monotonic();
+  const both = claimedWith(deps, call, streams, reserved);
+  const payment = await call.deadline.forAppend(both ?? append(deps, PAYMENT, view, [reserved]));
+  const isKnown = deps.clock.monotonic() - begun <= KNOWN_MS;
+  return { payment: isKnown ? payment : null, isClaimed: both !== null };
+}
+
+const reservation = (deps: PaymentDeps, { presented, lookup }: Call, jobId: string) =>
+  presented &&
+  event('PaymentReserved', {
     jobId,
     fingerprint: lookup.fingerprint,
     ...recordedOf(presented),
     owner: deps.owner,
     reservedAt: isoNow(deps),
   });
-  if (run === undefined) deps.uncharged.taken(client, view.stream);
-  return deadline.forAppend(append(deps, PAYMENT, view, [reserved]));
+
+/**
+ * Appends both in one; null: the log cannot, the call has no key, another holds it, or it is of a run, which has to be due
+ * between the two. Throws `WrongExpectedVersion` if another call was first at one of the streams; then nothing is stored.
+ */
+function claimedWith(
+  deps: PaymentDeps,
+  { lookup, run }: Call,
+  { payment, claim, release }: Streams,
+  reserved: EventOf<'PaymentReserved'>,
+): Promise<View<Payment> | null> | null {
+  const { appendTogether } = deps.log;
+  if (appendTogether === null || payment === null || claim === null || run !== undefined) return null;
+  const { jobId, reservedAt: claimedAt } = reserved.data;
+  const { fingerprint, paymentStream } = lookup;
+  const claiming = claimKey({ jobId, fingerprint, paymentStream, claimedAt }, release, claim.state);
+  if (claiming.kind === 'lost' || claiming.events.length === 0) return null;
+  const { stream, state, expected } = payment;
+  const both = [
+    { stream, expected, events: envelope(deps, [reserved], jobId) },
+    { stream: claim.stream, expected: claim.expected, events: envelope(deps, claiming.events, jobId) },
+  ];
+  return appendTogetherUntilKnown(deps, appendTogether, both).then(([first]) =>
+    first ? { stream, state: PAYMENT.evolve(state, reserved), expected: first.nextRevision } : null,
+  );
 }
+
+/** An append that takes longer may be that of a reservation which another process has given up meanwhile. */
+const KNOWN_MS = 1000;
 
 /** The payment of this call is over: it was rejected or released. A run's was taken when it was bought. */
 export async function countUncharged(

@@ -19,12 +19,13 @@ import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import {
   append,
+  appendTogetherUntilKnown,
   envelope,
   load,
   loadSurely,
+  orNull,
   PAYMENT,
   tryAppend,
-  tryAppendTogether,
   type View,
 } from '#src/usecases/process/stream.ts';
 import { accountOf, type Call } from './execution-call.ts';
@@ -174,8 +175,8 @@ async function settleAndAnnounce(
   const announced = announce(settled.payment);
   const settlement = { ...place, events: envelope(deps, [fact], jobId) };
   const acknowledged = call.deadline.limitAppend();
-  const together = tryAppendTogether(deps, appendTogether, [settlement, announced.append]);
-  if ((await together.finally(acknowledged)) === null) return null;
+  const together = appendTogetherUntilKnown(deps, appendTogether, [settlement, announced.append]);
+  if ((await orNull(together.finally(acknowledged))) === null) return null;
   noteKnown(deps, paymentStream);
   return { ...settled, announced };
 }

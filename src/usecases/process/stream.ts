@@ -196,14 +196,14 @@ export const appendUntilKnown = (
   events: readonly NewEvent[],
 ): Promise<Appended> => untilKnown(deps, events, () => deps.log.append(stream, expected, events));
 
-/** Several appends in one; null: another process was first at one of the streams, and nothing is stored. */
-export const tryAppendTogether = (
+/** As `appendUntilKnown`, several appends in one: `WrongExpectedVersion` of one of the streams, and nothing is stored. */
+export const appendTogetherUntilKnown = (
   deps: JournalDeps,
   appendTogether: NonNullable<EventLog['appendTogether']>,
   appends: readonly StreamAppend[],
-): Promise<readonly Appended[] | null> => {
+): Promise<readonly Appended[]> => {
   const events = appends.flatMap((one) => one.events);
-  return orNull(untilKnown(deps, events, () => appendTogether(appends)));
+  return untilKnown(deps, events, () => appendTogether(appends));
 };
 
 async function untilKnown<T>(
@@ -242,7 +242,7 @@ export async function appendUnlessOvertaken(
 }
 
 /** null: another process was first. */
-async function orNull<T>(appending: Promise<T>): Promise<T | null> {
+export async function orNull<T>(appending: Promise<T>): Promise<T | null> {
   try {
     return await appending;
   } catch (error) {

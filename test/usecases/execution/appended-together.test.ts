@@ -1,15 +1,19 @@
-// A log that stores appends together: the settlement of a payment and the start of its job are one append.
+// A log that stores appends together: a payment is reserved and the key claimed in one append, and the settlement of the
+// payment and the start of its job are one.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
-import { execute } from '#test/support/given/given-call.ts';
+import { execute, KEY_STREAM } from '#test/support/given/given-call.ts';
 import {
+  OTHER_JOB_ID,
   PAYMENT_STREAM,
+  paymentReleased,
+  paymentReserved,
   paymentSettled,
   refundBegun,
   settlementUnknown,
 } from '#test/support/given/given-events.ts';
-import { outcomeOf, paymentTypes } from '#test/support/given/given-payment.ts';
+import { keyClaimed, outcomeOf, paymentTypes } from '#test/support/given/given-payment.ts';
 import {
   afterOthers,
   gate,
@@ -24,19 +28,22 @@ const TOGETHER = 'PaymentSettled+JobStarted';
 
 /** `interceptions`: of the appends with JobStarted, in order. */
 function withLog(...interceptions: readonly Interception[]): World {
+  return intercepted('JobStarted', interceptions);
+}
+
+function intercepted(type: string, interceptions: readonly Interception[]): World {
   const it = world(shared({ together: true }));
-  for (const interception of interceptions) it.log.onNext('JobStarted', interception);
+  for (const interception of interceptions) it.log.onNext(type, interception);
   return it;
 }
 
 const jobOf = ({ log }: World) => String(log.events[0]?.data.jobId);
 
-test('between the settle call and the request there is one append', async () => {
+test('before the settle call there is one append, and one between it and the request', async () => {
   const it = withLog();
   assert.equal(outcomeOf(await execute(it)), 'ran');
   assert.deepEqual(it.trace, [
-    'PaymentReserved',
-    'IdempotencyKeyClaimed',
+    'PaymentReserved+IdempotencyKeyClaimed',
     'settle',
     TOGETHER,
     'send',
@@ -45,14 +52,16 @@ test('between the settle call and the request there is one append', async () => 
   assert.equal((await audited(it, jobOf(it))).ok, true);
 });
 
-for (const [why, interception] of [
-  ['its answer is lost', lostAnswer],
-  ['it did not reach the log', unavailable],
+for (const [why, interception, type] of [
+  ['the answer to the second is lost', lostAnswer, 'JobStarted'],
+  ['the second did not reach the log', unavailable, 'JobStarted'],
+  ['the answer to the first is lost', lostAnswer, 'IdempotencyKeyClaimed'],
+  ['the first did not reach the log', unavailable, 'IdempotencyKeyClaimed'],
 ] as const)
   test(`${why}: repeated with the same ids until known; one settlement, one start, one call`, async () => {
-    const it = withLog(interception, interception);
+    const it = intercepted(type, [interception, interception]);
     assert.equal(outcomeOf(await letPass(it.clock, execute(it))), 'ran');
-    assert.equal(it.log.stored.filter((types) => types.includes('JobStarted')).length, 1);
+    assert.equal(it.log.stored.filter((types) => types.includes(type)).length, 1);
     assert.equal(it.payments.calls.settle, 1);
     assert.equal(it.outbound.sent.length, 1);
   });
@@ -109,3 +118,44 @@ test('of unknown fate for 2 s: the caller is answered, and repeats; stored at la
   assert.equal(it.outbound.sent.length, 1);
   assert.equal(it.payments.calls.settle, 1);
 });
+
+test('another process claims the key first: nothing is stored for this call, and its payment is free', async () => {
+  const it = intercepted('IdempotencyKeyClaimed', [
+    afterOthers(() => given(it, KEY_STREAM, keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }))),
+  ]);
+  assert.equal(outcomeOf(await execute(it)), 'idempotency_in_progress');
+  assert.deepEqual(await paymentTypes(it), []);
+  assert.equal(it.payments.calls.settle, 0);
+});
+
+test('another process reserves the payment first: nothing of the claim is stored, and the payment is not settled here', async () => {
+  const it = intercepted('IdempotencyKeyClaimed', [
+    afterOthers(() => given(it, PAYMENT_STREAM, paymentReserved())),
+  ]);
+  assert.equal(outcomeOf(await execute(it)), 'payment_reused');
+  assert.deepEqual(it.log.stored, ['PaymentReserved']);
+  assert.equal(it.payments.calls.settle, 0);
+});
+
+for (const [what, key, type, again] of [
+  [
+    'with a key',
+    'k1',
+    'IdempotencyKeyClaimed',
+    'PaymentReserved+IdempotencyKeyReleased+IdempotencyKeyClaimed',
+  ],
+  ['without a key', null, 'PaymentReserved', 'PaymentReserved'],
+] as const)
+  test(`${what}, a reservation is stored at last after another process has released it: it is made again before it is settled`, async () => {
+    const it = intercepted(type, [
+      async (store) => {
+        const answer = await store();
+        await given(it, PAYMENT_STREAM, paymentReleased({ jobId: jobOf(it) }));
+        it.clock.advance(1500);
+        return answer;
+      },
+    ]);
+    assert.equal(outcomeOf(await execute(it, { key })), 'ran');
+    assert.deepEqual(it.trace.slice(2, 5), [again, 'settle', TOGETHER]);
+    assert.equal(it.payments.calls.settle, 1);
+  });
