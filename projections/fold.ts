@@ -1,7 +1,7 @@
 // Folds events over rows in memory, with no database: the same for a service and for a rebuild.
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
-import type { Change, ModelRow, RecordedFacts } from './model.ts';
+import type { Change, ModelRow, ReadModel, RecordedFacts } from './model.ts';
 
 export type JudgedEvent = Pick<RecordedEvent, 'stream' | 'revision' | 'position'> & {
   readonly event: DomainEvent;
@@ -33,6 +33,22 @@ export function countsAfter(
 }
 
 export type PlannedChange = Change & { readonly position: string };
+
+/** All changes of these events, in their order. */
+export function planChanges(
+  models: readonly ReadModel[],
+  events: readonly JudgedEvent[],
+): readonly PlannedChange[] {
+  // Plain loops: this runs for each event of a rebuild.
+  const planned: PlannedChange[] = [];
+  for (const { position, event, facts } of events) {
+    for (const model of models) {
+      for (const { table, key, apply } of model.project(event, facts))
+        planned.push({ position, table, key, apply });
+    }
+  }
+  return planned;
+}
 
 /** The keys that the changes touch, by table. */
 export function keysOf(changes: readonly PlannedChange[]): Map<string, Set<string>> {

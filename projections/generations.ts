@@ -33,7 +33,7 @@ export const generations = pgTable(
 );
 
 /** Changes whenever the functions of `rowFunctions`, or how rows are folded, change without a migration. */
-const PROJECTOR_VERSION = 5;
+const PROJECTOR_VERSION = 6;
 
 export type Generation = {
   /** Equal for equal log, migrations, models and events' versions. */

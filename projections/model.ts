@@ -36,16 +36,6 @@ export type ReadModel = {
   /** Incremented whenever `project` or a table changes the content of the rows: rows of an older version need a rebuild. */
   readonly version: number;
   readonly tables: readonly PgTable[];
-  /**
-   * How a rebuild divides the rows among its parts. `job`: a row is changed by events of one job alone, or of one stream where
-   * they name no job; `key`: by its key; `none`: one part has all.
-   */
-  readonly split: 'job' | 'key' | 'none';
-  /**
-   * Tables whose rows are sums, which each part adds up for its events: numbers, and lists of numbers place by place, are
-   * added; of texts the greatest is kept.
-   */
-  readonly sums?: readonly PgTable[];
   /** Never throws on an event that `decodeEvent` lets through. */
   project(event: DomainEvent, facts: RecordedFacts): readonly Change[];
 };

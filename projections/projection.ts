@@ -2,7 +2,7 @@
 // batch expects the version that it was folded over, so a process that was overtaken, however long it slept, writes nothing.
 import { sql } from 'drizzle-orm';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
-import type { DomainEvent, EventOf } from '#src/domain/events.ts';
+import type { EventOf } from '#src/domain/events.ts';
 import { type ReadReceipt, readReceipt } from '#src/domain/receipt/payload.ts';
 import { appendLeaf, isLeaf, leafData, type Tree } from '#src/domain/transparency/tree.ts';
 import { BloomFilter } from '#src/lib/bloom-filter.ts';
@@ -13,14 +13,14 @@ import {
   foldChanges,
   type JudgedEvent,
   keysOf,
+  planChanges,
   type Rows,
   type StoredRow,
 } from './fold.ts';
 import { eventMark } from './generations.ts';
 import { withLedger } from './ledger-rows.ts';
 import type { ModelRow, ReadModel, RecordedFacts } from './model.ts';
-import { headOf, type Part, PartPlan, WHOLE } from './parts.ts';
-import { type CopyRows, type Db, loadRows, rowsOf, type TableShape, writeRows } from './rows.ts';
+import { type CopyRows, type Db, loadRows, rowsOf, type TableShape, tableShapes, writeRows } from './rows.ts';
 import { readTree } from './transparency/query.ts';
 
 /**
@@ -44,24 +44,22 @@ const BESIDE = 8;
 export async function judgeEvents(
   recorded: readonly RecordedEvent[],
   judgeReceipt: JudgeReceipt,
-  judges: (event: DomainEvent) => boolean = () => true,
 ): Promise<readonly JudgedEvent[]> {
   const width = Math.ceil(recorded.length / BESIDE);
   const slices = Array.from({ length: BESIDE }, (_, n) => recorded.slice(n * width, (n + 1) * width));
-  return (await Promise.all(slices.map((slice) => judgeSlice(slice, judgeReceipt, judges)))).flat();
+  return (await Promise.all(slices.map((slice) => judgeSlice(slice, judgeReceipt)))).flat();
 }
 
 async function judgeSlice(
   recorded: readonly RecordedEvent[],
   judgeReceipt: JudgeReceipt,
-  judges: (event: DomainEvent) => boolean,
 ): Promise<readonly JudgedEvent[]> {
   const judged: JudgedEvent[] = [];
   for (const { type, data, stream, revision, position } of recorded) {
     const place = { stream, revision, position };
     const event = readEvent({ type, data });
     if (event === null) continue;
-    if (event.type === 'ReceiptSigned' && judges(event)) {
+    if (event.type === 'ReceiptSigned') {
       const read = readReceipt(event.data.jws);
       const receiptVerified = await judgeReceipt(event.data, position, read);
       judged.push({ ...place, event, facts: { ...NO_FACTS, receiptVerified, payload: read.payload } });
@@ -84,21 +82,16 @@ export type ProjectionHead = {
 const NO_HEAD: ProjectionHead = { version: 0, position: null, event: null, counts: {}, loss: 'its position' };
 
 /** Throws if the schema of `db` is gone. */
-export async function readHead(db: Db, part: Part = WHOLE): Promise<ProjectionHead> {
+export async function readHead(db: Db): Promise<ProjectionHead> {
   const [row] = await rowsOf<Omit<ProjectionHead, 'version'> & { version: number | string }>(
     db,
-    sql`select version, position, event, counts, loss from projection where id = ${headOf(part)}`,
+    sql`select version, position, event, counts, loss from projection where id = 'all'`,
   );
   return row === undefined ? NO_HEAD : { ...row, version: Number(row.version) };
 }
 
 /** The rows that a batch changes, and the event that it ends with. */
 export type FoldedBatch = { readonly dirty: Dirty; readonly last: RecordedEvent; readonly events: number };
-
-/** Events of two parts change one row, as none of this service do: one worker alone can project them. */
-export class PartsOverlap extends Error {
-  override readonly name = 'PartsOverlap';
-}
 
 /** Of which it is known whether they are new, for each row in memory: 15 MB in a rebuild. */
 const KEYS = 100;
@@ -110,14 +103,13 @@ type ProjectionOptions = {
   readonly log: Streams;
   /** Rows in memory: what was written last is most of what the next batch needs. */
   readonly cachedRows: number;
-  readonly part?: Part;
   /** null: the store has no faster way for new rows. */
   readonly copy?: CopyRows | null;
 };
 
 export class Projection {
-  readonly #part: Part;
-  readonly #plan: PartPlan;
+  readonly #models: readonly ReadModel[];
+  readonly #shapes: readonly TableShape[];
   readonly #copy: CopyRows | null;
   readonly #judgeReceipt: JudgeReceipt;
   readonly #log: Streams;
@@ -126,22 +118,19 @@ export class Projection {
   #rows: Rows = new Map();
   /** null: rows may be there that this process has not written. */
   #newKeys: BloomFilter | null;
-  /** Up to which this process has folded, or found the rows. */
-  #foldedTo: string;
   /** Of the batch that was folded last: it may not be written yet. */
   #recent: ReadonlyMap<string, ReadonlySet<string>> = new Map();
 
   constructor(head: ProjectionHead, options: ProjectionOptions) {
     this.#head = head;
-    this.#part = options.part ?? WHOLE;
-    this.#plan = new PartPlan(options.models, this.#part);
+    this.#models = options.models;
+    this.#shapes = tableShapes(options.models);
     this.#copy = options.copy ?? null;
     // No process has written yet: a position that was taken back leaves rows.
     const isFresh = head.version === 0 && head.loss === null;
     this.#newKeys = isFresh
       ? new BloomFilter({ texts: Math.min(KEYS * options.cachedRows, KEYS_MOST) })
       : null;
-    this.#foldedTo = head.position ?? '';
     this.#judgeReceipt = options.judgeReceipt;
     this.#log = options.log;
     this.#cachedRows = options.cachedRows;
@@ -153,10 +142,7 @@ export class Projection {
 
   /** Somebody else has written: rows in memory are out of date. */
   moved(head: ProjectionHead): void {
-    if (head.version !== this.#head.version) {
-      this.forget();
-      this.#foldedTo = head.position ?? '';
-    }
+    if (head.version !== this.#head.version) this.forget();
     this.#head = head;
   }
 
@@ -174,28 +160,26 @@ export class Projection {
     const last = events.at(-1);
     if (last === undefined) throw new Error('a batch has one event at least');
     this.#trim();
-    const plan = this.#plan;
-    const judged = await judgeEvents(events, this.#judgeReceipt, (event) => plan.judges(event));
+    const judged = await judgeEvents(events, this.#judgeReceipt);
     const load = (keys: ReadonlyMap<string, ReadonlySet<string>>) => this.#load(db, keys);
-    const grown = await withLeaves(plan.shapes, judged, load);
+    const grown = await withLeaves(this.#shapes, judged, load);
     const [log, after] = [this.#log, this.#head.position];
-    const changes = plan.changes(await withLedger(plan.shapes, grown, { load, log, after }));
+    const changes = planChanges(this.#models, await withLedger(this.#shapes, grown, { load, log, after }));
     const keys = keysOf(changes);
     const rows = await load(keys);
     this.#recent = keys;
-    this.#foldedTo = last.position;
     return { dirty: foldChanges(rows, changes), last, events: events.length };
   }
 
   /** Writes the batch that was folded after the one that was written last; false: somebody else has written. */
   async write(db: Db, { dirty, last }: FoldedBatch): Promise<boolean> {
     const { version } = this.#head;
-    const from = { head: headOf(this.#part), version, copy: this.#copy };
+    const from = { version, copy: this.#copy };
     const counts = countsAfter(this.#head.counts, dirty);
     const to = { position: last.position, event: eventMark(last), counts };
     let written = false;
     try {
-      written = await writeRows(db, this.#plan.shapes, dirty, from, to);
+      written = await writeRows(db, this.#shapes, dirty, from, to);
     } finally {
       if (!written) this.forget();
     }
@@ -217,11 +201,8 @@ export class Projection {
       }
       missing.set(table, wanted);
     }
-    for (const [table, found] of await loadRows(db, this.#plan.shapes, missing))
-      for (const [key, row] of found) {
-        if (row !== null && row.position > this.#foldedTo && this.#part.of > 1) throw new PartsOverlap();
-        this.#rows.get(table)?.set(key, row);
-      }
+    for (const [table, found] of await loadRows(db, this.#shapes, missing))
+      for (const [key, row] of found) this.#rows.get(table)?.set(key, row);
     return this.#rows;
   }
 

@@ -2,6 +2,7 @@
 // the pointer to it; or builds a scratch one and compares. Reads continue meanwhile.
 
 import { sql } from 'drizzle-orm';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import { compareTable, type TableComparison } from './compare.ts';
 import {
   createGeneration,
@@ -12,27 +13,23 @@ import {
   generations,
   hasRetired,
   logHolds,
+  markUsed,
   pruneGenerations,
   retire,
   useSchema,
 } from './generations.ts';
+import { RowsDoubted, RowsMoved } from './live-generation.ts';
 import type { ReadModel } from './model.ts';
-import { WHOLE } from './parts.ts';
 import { isBefore } from './progress.ts';
-import { PartsOverlap, type ProjectionHead, readHead } from './projection.ts';
+import { type ProjectionHead, readHead } from './projection.ts';
 import { cut, readHorizon } from './purge.ts';
-import {
-  type BuildPart,
-  buildParts,
-  CannotRebuild,
-  joinParts,
-  makeParts,
-  partsIn,
-  projectTo,
-} from './rebuild-parts.ts';
 import { READ_MODELS } from './registry.ts';
-import { type Db, rowsOf, tableShapes } from './rows.ts';
+import { type CopyRows, type Db, rowsOf, tableShapes } from './rows.ts';
+import { Session } from './session.ts';
 import type { ProjectorDeps } from './sessions.ts';
+
+/** What was asked for cannot be done; nothing was changed. The message is for a person. */
+export class CannotRebuild extends OperatorError {}
 
 export type RebuildOptions = {
   readonly models?: readonly ReadModel[];
@@ -40,10 +37,6 @@ export type RebuildOptions = {
   readonly check?: boolean;
   /** Events in one transaction. */
   readonly batchSize?: number;
-  /** So many parts are built beside each other; an embedded store works in one thread. */
-  readonly workers?: number;
-  /** Without it, parts are built in this thread. */
-  readonly buildPart?: BuildPart;
   /** Called at the start and after each transaction. `events`: so many were handled by this run. */
   readonly onProgress?: (events: number, position: string | null, head: string | null) => void;
 };
@@ -79,7 +72,7 @@ const UNUSED_MS = 600_000;
  */
 export async function rebuild(deps: ProjectorDeps, options: RebuildOptions = {}): Promise<RebuildResult> {
   const { store, log } = deps;
-  const { models = READ_MODELS, check = false, batchSize = BATCH_EVENTS } = options;
+  const { models = READ_MODELS, check = false } = options;
   const [first] = await log.readAll({ after: null, max: 1 });
   if (first === undefined) throw new CannotRebuild('the event log is empty: nothing to rebuild');
   const generation = generationOf(first.id, store.layout.version, models);
@@ -87,42 +80,15 @@ export async function rebuild(deps: ProjectorDeps, options: RebuildOptions = {})
     const goal = await log.head();
     const current = await validCurrent(deps, generation);
     if (check && current === null) throw new CannotRebuild(await whyNone(store, generation));
-    const built = async (parts: number, fresh: boolean): Promise<RebuildResult> => {
-      const schema = await scratchSchema(deps, generation, { models, parts, fresh });
-      const build = buildIn(deps, options, schema, await headIn(store, schema));
-      if (!check || current === null) return flipped(build, generation);
-      return compared(build, generation, current, goal);
-    };
-    const workers = store.disposable || (await isBatch(log, batchSize)) ? 1 : (options.workers ?? 1);
-    return built(workers, check)
-      .catch((error: unknown) => {
-        if (isOfOverlap(error)) return built(1, true);
-        throw error;
-      })
-      .catch(async (cause: unknown) => {
-        const isHere = (await currentSchema(await store.shared(), generation)) === current;
-        throw isHere || !check ? cause : new CannotRebuild(REPLACED, { cause });
-      });
+    const schema = await scratchSchema(deps, generation, models, check);
+    const build = buildIn(deps, options, schema, await headIn(store, schema));
+    if (!check || current === null) return flipped(build, generation);
+    return compared(build, generation, current, goal).catch(async (cause: unknown) => {
+      const isHere = (await currentSchema(await store.shared(), generation)) === current;
+      throw isHere ? cause : new CannotRebuild(REPLACED, { cause });
+    });
   });
 }
-
-/** Whether the log has no more events than a batch. */
-async function isBatch(log: ProjectorDeps['log'], batchSize: number): Promise<boolean> {
-  let after: string | null = null;
-  for (let left = batchSize; left >= 0; ) {
-    const page = await log.readAll({ after, max: left + 1 });
-    const last = page.at(-1);
-    if (last === undefined) return true;
-    after = last.position;
-    left -= page.length;
-  }
-  return false;
-}
-
-/** A part met rows that another one had written, as no log of this service makes them: the key was there (23505), or the row. */
-const isOfOverlap = (error: unknown): boolean =>
-  error instanceof Error &&
-  (error instanceof PartsOverlap || ('code' in error && error.code === '23505') || isOfOverlap(error.cause));
 
 const REPLACED =
   'the read models were incomplete, or contained events that the event log lacks, and were replaced: a running service builds new ones; run it again when readModels is ok in /health';
@@ -137,34 +103,49 @@ type Build = ReturnType<typeof buildIn>;
 
 /** What projects into a schema beside the current one, whose rows are at `head`. */
 function buildIn(deps: ProjectorDeps, options: RebuildOptions, schema: string, head: ProjectionHead) {
-  const { models = READ_MODELS, batchSize = BATCH_EVENTS, onProgress, workers = 1 } = options;
-  const { store } = deps;
-  const all = { ...deps, models };
-  const { buildPart = (...part) => projectTo(all, ...part) }: { readonly buildPart?: BuildPart } = options;
+  const { models = READ_MODELS, batchSize = BATCH_EVENTS, onProgress } = options;
+  const { store, log } = deps;
+  const { copyRows } = store;
+  const copy = copyRows === undefined ? null : (...given: Parameters<CopyRows>) => copyRows(schema, ...given);
   const state = { position: head.position, events: 0 };
-  const advance = (events: number, position: string | null, end: string | null) => {
-    state.position = position;
-    onProgress?.(events, position, end);
+  const isCurrent = async () => {
+    await markUsed(await store.shared(), schema);
+    // A subscription waits while the log is unavailable; a person does not.
+    await log.head();
+    return true;
   };
   /** Projects up to the event at `end`. If the rows contain it, no query is made: an embedded store may be locked. */
   async function reach(end: string | null): Promise<void> {
-    if (end === null || !isBefore(state.position, end)) return;
-    const rows = { schema, part: WHOLE, until: end, batchSize };
-    const parts = state.position === null ? await partsIn(await store.open(schema)) : [];
-    if (parts.length > 0) {
-      await buildParts(parts, rows, { workers, build: buildPart }, (events, position) => {
-        state.events = events;
-        advance(events, position, end);
-      });
-      await inSchema(store, schema, (tx) => joinParts(tx, models));
-      state.position = end;
-      return;
-    }
-    advance(state.events, state.position, end);
-    await projectTo(all, rows, (events, position) => {
-      state.events += events;
-      advance(state.events, position, end);
+    if (!isBefore(state.position, end)) return;
+    onProgress?.(state.events, state.position, end);
+    const db = await store.open(schema);
+    const rows = { schema, db, head: await readHead(db) };
+    const session = new Session(rows, {
+      ...deps,
+      models,
+      copy,
+      batchSize,
+      until: end,
+      progress: null,
+      purge: null,
+      isCurrent,
+      onBarrier(barrier) {
+        throw barrier;
+      },
+      onBatch(events, position) {
+        state.events += events;
+        state.position = position;
+        onProgress?.(state.events, state.position, end);
+      },
+      onCheck: () => undefined,
     });
+    try {
+      await session.run();
+    } catch (error) {
+      if (!(error instanceof RowsDoubted || error instanceof RowsMoved)) throw error;
+      const changed = 'the event log or the rows were changed meanwhile: run it again';
+      throw error.cause ?? new CannotRebuild(changed);
+    }
   }
   return { deps, models, schema, reach, events: () => state.events };
 }
@@ -220,10 +201,6 @@ async function inSchema<T>(store: GenerationStore, schema: string, work: (tx: Db
 const headIn = (store: GenerationStore, schema: string): Promise<ProjectionHead> =>
   inSchema(store, schema, readHead);
 
-/** Of all parts. */
-const headsIn = (store: GenerationStore, schema: string): Promise<readonly ProjectionHead[]> =>
-  inSchema(store, schema, async (tx) => [await readHead(tx), ...(await partsIn(tx)).map(({ head }) => head)]);
-
 /** The schema of the current rows; null: there are none of this log's history. */
 async function validCurrent({ store, log }: ProjectorDeps, generation: Generation): Promise<string | null> {
   const shared = await store.shared();
@@ -237,31 +214,21 @@ async function validCurrent({ store, log }: ProjectorDeps, generation: Generatio
 async function scratchSchema(
   { store, log }: ProjectorDeps,
   generation: Generation,
-  {
-    models,
-    parts,
-    fresh,
-  }: { readonly models: readonly ReadModel[]; readonly parts: number; readonly fresh: boolean },
+  models: readonly ReadModel[],
+  check: boolean,
 ): Promise<string> {
   const shared = await store.shared();
   const found = await rowsOf<{ schema: string }>(
     shared,
     sql`select "schema" from ${generations} where "generation" = ${generation.id} and "state" = 'building'`,
   );
-  const areOfLog = async (heads: readonly ProjectionHead[]) => {
-    for (const head of heads) if (head.loss !== null || !(await logHolds(log, head))) return false;
-    return true;
-  };
   for (const { schema } of found) {
-    if (!fresh && (await areOfLog(await headsIn(store, schema)))) return schema;
+    const head = await headIn(store, schema);
+    if (!check && head.loss === null && (await logHolds(log, head))) return schema;
     await drop(shared, schema);
   }
   const statements = store.layout.statements.filter((statement) => !INDEX.test(statement));
-  return shared.transaction(async (tx) => {
-    const schema = await createGeneration(tx, generation, { statements, models }, 'building');
-    await makeParts(tx, schema, parts);
-    return schema;
-  });
+  return shared.transaction((tx) => createGeneration(tx, generation, { statements, models }, 'building'));
 }
 
 async function drop(shared: Db, schema: string): Promise<void> {

@@ -51,7 +51,6 @@ export const MODELS = declared({
   job: {
     version: 3,
     tables: [jobs],
-    split: 'job',
     project: projectJob,
     queries: jobQueries,
     needs: { find: 'rows', findForVerification: 'rows' },
@@ -60,7 +59,6 @@ export const MODELS = declared({
   receipt: {
     version: 2,
     tables: [receipts, revokedKeys],
-    split: 'job',
     project: projectReceipt,
     queries: receiptQueries,
     needs: { find: 'rows' },
@@ -69,7 +67,6 @@ export const MODELS = declared({
   proof: {
     version: 1,
     tables: [proofs],
-    split: 'job',
     project: projectProof,
     queries: proofQueries,
     needs: { find: 'rows', recent: 'whole', recentFailures: 'whole' },
@@ -78,8 +75,6 @@ export const MODELS = declared({
   monitoring: {
     version: 3,
     tables: [monitoringMinutes, monitoringHours, monitoringTotals, runningJobs],
-    split: 'job',
-    sums: [monitoringMinutes, monitoringHours, monitoringTotals],
     project: projectMonitoring,
     queries: monitoringQueries,
     needs: { summary: 'whole', totals: 'whole', series: 'whole', recoveryCandidates: 'rows' },
@@ -87,8 +82,6 @@ export const MODELS = declared({
   trust: {
     version: 4,
     tables: [trustTotals, trustMinutes, trustOpenPayments],
-    split: 'job',
-    sums: [trustTotals, trustMinutes],
     project: projectTrust,
     queries: trustQueries,
     needs: { payments: 'rows', receipts: 'whole' },
@@ -96,7 +89,6 @@ export const MODELS = declared({
   transparency: {
     version: 3,
     tables: [transparencyTree, transparencyTiles, transparencyLeaves, transparencyCheckpoint],
-    split: 'none',
     project: projectTransparency,
     queries: transparencyQueries,
     needs: {
@@ -111,7 +103,6 @@ export const MODELS = declared({
   decision: {
     version: 1,
     tables: [decisions],
-    split: 'key',
     project: projectDecision,
     queries: decisionQueries,
     needs: { find: 'rows', recent: 'whole' },
@@ -120,7 +111,6 @@ export const MODELS = declared({
   payment: {
     version: 1,
     tables: [openPayments, unconfirmedCharges, refusedPayments, paidJobs, paymentSums, chainBooks],
-    split: 'none',
     project: projectPayment,
     queries: paymentQueries,
     needs: { ledger: 'whole' },
@@ -129,7 +119,6 @@ export const MODELS = declared({
   schedule: {
     version: 3,
     tables: [schedules, scheduleRuns],
-    split: 'key',
     project: projectSchedule,
     queries: scheduleQueries,
     needs: { find: 'rows', due: 'rows' },

@@ -19,8 +19,6 @@ export type Db = PgDatabase<PgQueryResultHKT>;
 export type TableShape = {
   readonly name: string;
   readonly key: string;
-  /** The key's TypeScript name. */
-  readonly keyProperty: string;
   /** TypeScript name, database name and type of every column, `position` last. */
   readonly columns: readonly { readonly property: string; readonly name: string; readonly type: string }[];
 };
@@ -54,7 +52,6 @@ function readShape(table: PgTable): TableShape {
   return {
     name,
     key: key.name,
-    keyProperty: found.find((column) => column.name === key.name)?.property ?? key.name,
     columns: [...found.filter((column) => !isPosition(column)), ...found.filter(isPosition)],
   };
 }
@@ -93,14 +90,14 @@ export function rowFunctions(shapes: readonly TableShape[]): readonly string[] {
       end loop;
     end $$`,
     `create function project_batch(expected bigint, batch_position text, batch_event text, batch_counts json,
-      mark text, doc json, batch_of text) returns boolean
+      mark text, doc json) returns boolean
     language plpgsql as $$
     #variable_conflict use_column
     declare k text; v text;
     begin
       update projection set version = version + 1, position = batch_position, event = batch_event,
           counts = batch_counts
-        where id = batch_of and version = expected;
+        where version = expected;
       if not found then return false; end if;
       for k, v in select * from json_each_text(doc) loop
         case k ${writes.join('\n')} end case;
@@ -180,18 +177,14 @@ export type BatchEnd = {
 export type CopyRows = (statement: Statement, rows: readonly CopiedRows[]) => Promise<boolean>;
 
 /**
- * Writes the rows and moves the projection position (`head`: its id), in one transaction. Returns false and writes nothing if
- * somebody else has written since `version` was read.
+ * Writes the rows and moves the projection position, in one transaction. Returns false and writes nothing if somebody else
+ * has written since `version` was read.
  */
 export async function writeRows(
   db: Db,
   shapes: readonly TableShape[],
   dirty: Dirty,
-  {
-    head,
-    version,
-    copy,
-  }: { readonly head: string; readonly version: number; readonly copy: CopyRows | null },
+  { version, copy }: { readonly version: number; readonly copy: CopyRows | null },
   to: BatchEnd,
 ): Promise<boolean> {
   const copied: CopiedRows[] = [];
@@ -216,11 +209,11 @@ export async function writeRows(
   for (const [name, rows] of tables)
     if (rows.length > 0) doc[name] = rows.map(line).join(SEPARATOR.row + mark);
   const statement = sql`select project_batch(${String(version)}::bigint, ${to.position}, ${to.event},
-      ${JSON.stringify(to.counts)}::text::json, ${mark}, ${JSON.stringify(doc)}::text::json, ${head}) as written`;
+      ${JSON.stringify(to.counts)}::text::json, ${mark}, ${JSON.stringify(doc)}::text::json) as written`;
   if (copy !== null && copied.length > 0) {
     const written = await copy(DIALECT.sqlToQuery(statement), copied).catch(() => null);
     // The driver loses the error of a COPY that fails at its end, and its connection ends 5 s later: statements state it.
-    return written ?? writeRows(db, shapes, dirty, { head, version, copy: null }, to);
+    return written ?? writeRows(db, shapes, dirty, { version, copy: null }, to);
   }
   const [row] = await rowsOf<{ written: boolean }>(db, statement);
   return row?.written === true;

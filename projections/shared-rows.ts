@@ -5,7 +5,6 @@ import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { logHolds } from './generations.ts';
 import { type GenerationDeps, type OpenRows, RowsDoubted, RowsMoved } from './live-generation.ts';
 import type { ReadModel } from './model.ts';
-import { type Part, WHOLE } from './parts.ts';
 import {
   type FoldedBatch,
   type JudgeReceipt,
@@ -21,7 +20,6 @@ export type SharedRowsDeps = Pick<GenerationDeps, 'log' | 'clock' | 'store'> & {
   readonly models: readonly ReadModel[];
   readonly batchSize: number;
   /** Of a rebuild. */
-  readonly part?: Part;
   readonly copy?: CopyRows | null;
   /** Whether the rows are still those to project into. */
   readonly isCurrent: (rows: OpenRows) => Promise<boolean>;
@@ -42,12 +40,12 @@ export class SharedRows {
   #readAt = Number.NEGATIVE_INFINITY;
 
   constructor(rows: OpenRows, deps: SharedRowsDeps) {
-    const { models, judgeReceipt, batchSize, log, part = WHOLE, copy = null } = deps;
+    const { models, judgeReceipt, batchSize, log, copy = null } = deps;
     this.#rows = rows;
     this.#deps = deps;
     this.#shapes = tableShapes(models);
     const cachedRows = CACHED_BATCHES * batchSize;
-    this.#projection = new Projection(rows.head, { models, judgeReceipt, log, cachedRows, part, copy });
+    this.#projection = new Projection(rows.head, { models, judgeReceipt, log, cachedRows, copy });
   }
 
   /** Where the rows are, as this session has read or written them. */
@@ -78,7 +76,7 @@ export class SharedRows {
    * `RowsMoved` if they were rolled back.
    */
   async follow(): Promise<boolean> {
-    const head = await readHead(this.#db, this.#deps.part);
+    const head = await readHead(this.#db);
     if (head.loss !== null) throw new RowsDoubted();
     const before = this.head;
     if (head.version === before.version) return false;
@@ -117,7 +115,7 @@ export class SharedRows {
 
   /** false: a note says that rows were deleted. */
   async isWhole(): Promise<boolean> {
-    return (await readHead(this.#db, this.#deps.part)).loss === null;
+    return (await readHead(this.#db)).loss === null;
   }
 
   async #assertCurrent(): Promise<void> {

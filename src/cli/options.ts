@@ -21,9 +21,3 @@ export const textOf =
     if (form.test(text)) return text;
     throw new InvalidArgumentError(problem);
   };
-
-/** Of `--workers`: threads. More bring nothing, as one of them reads the events. */
-export function readWorkers(text: string): number {
-  if (!/^[1-8]$/.test(text)) throw new InvalidArgumentError('It must be a number from 1 to 8.');
-  return Number(text);
-}

@@ -1,27 +1,19 @@
 // relay rebuild: builds the read models of this release from the event log while services read theirs; or compares, or
 // drops generations that no process uses.
 import type { Command } from 'commander';
-import type { Healing, RebuildResult } from '#projections/rebuild.ts';
-import { CannotRebuild } from '#projections/rebuild-parts.ts';
+import { CannotRebuild, type Healing, type RebuildResult } from '#projections/rebuild.ts';
 import { type Config, readConfig } from '../config.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
 import { ReadStoreInUse } from '../ports/read-store.ts';
 import { CannotRun, EXIT, exiting, oneLine, rootCause } from './exit.ts';
 import { shareOf } from './operator.ts';
-import { readWorkers } from './options.ts';
 import { mark, numbered, plain, print, printer, printJson, showProgress } from './terminal.ts';
 
-type Options = {
-  readonly check?: true;
-  readonly prune?: true;
-  readonly json?: true;
-  readonly workers?: number;
-};
+type Options = { readonly check?: true; readonly prune?: true; readonly json?: true };
 
 const HELP = `
 Run it before a release is deployed: the release then starts with complete read models. Reads continue meanwhile.
-Embedded read models are rebuilt while no service has them, by one thread. A rebuild that was interrupted can be run again,
-and continues with the parts that it was begun with, whatever --workers says.
+Embedded read models are rebuilt while no service has them. A rebuild that was interrupted is continued when it is run again.
 --check changes nothing and exits with 1 if rows differ, and with 3 if those that took the place of lost rows are equal so
 far, and lack events.`;
 
@@ -34,7 +26,6 @@ export function addRebuild(program: Command): void {
       '--prune',
       'drop read models that no process has used for 10 minutes, or that are of a lost history or incomplete, instead',
     )
-    .option('--workers <n>', 'threads that work on it (default: 1, at most 8)', readWorkers)
     .option('--json', 'print one JSON object; progress goes to standard error')
     .addHelpText('after', HELP)
     .action(exiting(rebuild));
@@ -69,7 +60,6 @@ async function run(config: Config, options: Options): Promise<RebuildResult> {
   try {
     return await rebuildReadModels(config, {
       check: options.check === true,
-      ...(options.workers !== undefined && { workers: options.workers }),
       onProgress: (events, position, head) =>
         progress.show({ events, eventsHere: events, share: shareOf(position, head) }),
     });

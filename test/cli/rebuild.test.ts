@@ -79,6 +79,24 @@ test('embedded, where services on a database share the log: exit 2 and the setti
   }
 });
 
+/** Rows that have a position wait for the advisory lock 1 before it moves. */
+const HELD_SECOND_BATCH = `
+  create function public.wait_for_test() returns trigger language plpgsql as $$
+  begin
+    perform pg_advisory_xact_lock(1);
+    return new;
+  end $$;
+  create function public.hold_batches() returns event_trigger language plpgsql as $$
+  declare made record;
+  begin
+    for made in select * from pg_event_trigger_ddl_commands() where object_identity like '%.projection' loop
+      execute format('create trigger held before update on %s for each row when (old.position is not null)
+        execute function public.wait_for_test()', made.object_identity);
+    end loop;
+  end $$;
+  create event trigger held_batches on ddl_command_end when tag in ('CREATE TABLE')
+    execute function public.hold_batches()`;
+
 describe('on PostgreSQL', { ...needsPostgres(), timeout: 300_000 }, () => {
   let server: PostgresServer;
   before(async () => {
@@ -144,11 +162,15 @@ describe('on PostgreSQL', { ...needsPostgres(), timeout: 300_000 }, () => {
     assert.match(stderr, /^relay: [^\n]*permission denied[^\n]*\n$/);
   });
 
-  test('killed with -9 in the middle it can be run again, and ends equal', async () => {
-    const { DATA_DIR } = await dataWith('killed', 500);
+  test('killed with -9 in the middle it continues when it is run again, and ends equal', async () => {
+    // More events than a batch has.
+    const { DATA_DIR, events } = await dataWith('killed', 1000);
     const env = { DATA_DIR, DATABASE_URL: await server.newDatabase() };
     assert.equal((await runCli(['migrate'], { env })).code, 0);
     const client = postgres(env.DATABASE_URL, { max: 2, onnotice: () => undefined });
+    await client.unsafe(HELD_SECOND_BATCH).simple();
+    const holder = postgres(env.DATABASE_URL, { max: 1 });
+    await holder`select pg_advisory_lock(1)`;
     const killed = startCli(['rebuild'], { env });
     const building = async () =>
       (await client`select schema from read_model_generations where state = 'building'`)[0]?.schema;
@@ -158,12 +180,14 @@ describe('on PostgreSQL', { ...needsPostgres(), timeout: 300_000 }, () => {
       const [row] = await client`select position from ${client(schema)}.projection`;
       return row?.position !== null;
     };
-    await waitFor('some events are handled', someHandled, { everyMs: 1 });
+    await waitFor('some events are handled', someHandled);
     killed.signal('SIGKILL');
     await killed.ended;
+    await holder.end({ timeout: 5 });
     const again = await runCli(['rebuild', '--json'], { env });
     const result = JSON.parse(again.stdout);
-    assert.deepEqual([again.code, result.outcome, result.rows.jobs], [0, 'built', 500]);
+    assert.deepEqual([again.code, result.outcome, result.rows.jobs], [0, 'built', 1000]);
+    assert.ok(result.events > 0 && result.events < events, `${result.events} of ${events}`);
     const equal = await runCli(['rebuild', '--check', '--json'], { env });
     assert.deepEqual([equal.code, JSON.parse(equal.stdout).outcome], [0, 'equal']);
     assert.equal(await building(), undefined);

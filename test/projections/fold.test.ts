@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Rows } from '#projections/fold.ts';
-import { PartPlan, WHOLE } from '#projections/parts.ts';
+import { planChanges, type Rows } from '#projections/fold.ts';
 import { judgeEvents } from '#projections/projection.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
@@ -54,9 +53,7 @@ test('projections: one event changes a row at most once', async () => {
   await fc.assert(
     fc.asyncProperty(logged, async (history) => {
       for (const event of await judgeEvents(await history, judgeBySignature)) {
-        const keys = new PartPlan(READ_MODELS, WHOLE)
-          .changes([event])
-          .map(({ table, key }) => `${table} ${key}`);
+        const keys = planChanges(READ_MODELS, [event]).map(({ table, key }) => `${table} ${key}`);
         assert.equal(new Set(keys).size, keys.length);
       }
     }),

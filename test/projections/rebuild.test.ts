@@ -5,8 +5,7 @@ import { type SQL, StringChunk, sql } from 'drizzle-orm';
 import { retire } from '#projections/generations.ts';
 import { purgeOnce } from '#projections/purge.ts';
 import { storeQueries } from '#projections/read-models.ts';
-import { prune, type RebuildOptions, rebuild } from '#projections/rebuild.ts';
-import { CannotRebuild } from '#projections/rebuild-parts.ts';
+import { CannotRebuild, prune, type RebuildOptions, rebuild } from '#projections/rebuild.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, rowsOf } from '#projections/rows.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
@@ -22,7 +21,6 @@ import {
   judgeBySignature,
   PLAN,
   RECEIPT_KEY_ID,
-  receiptIdOf,
 } from '#test/support/given/job-histories.ts';
 import { LONG } from '#test/support/given/property-runs.ts';
 import { memoryLog } from '#test/support/log/memory-log.ts';
@@ -298,53 +296,18 @@ function suite(harness: ReadStoreHarness): void {
 
     if (harness.name === 'pglite') return;
 
-    test('in parts its rows are those of the log, and equal to rows that one worker has made', async () => {
-      for (const workers of [2, 3]) {
-        const store = await harness.fresh();
-        const log = await logOf(30);
-        const { events, rows } = await rebuilt(log, store, { workers, batchSize: 7 });
-        assert.deepEqual([events, rows.jobs, rows.decisions], [log.events.length, 30, 30]);
-        await assertFolded(log, store);
-        assert.equal((await rebuilt(log, store, { check: true })).outcome, 'equal');
-        assert.equal((await rebuilt(log, store, { check: true, workers, batchSize: 9 })).outcome, 'equal');
-      }
-    });
-
-    test('ended in the middle of its parts, it continues them with any number of workers', async () => {
+    test('new rows that cannot be copied are written by statements', async () => {
       const store = await harness.fresh();
-      const log = await logOf(20);
-      const stopping = {
-        batchSize: 10,
-        workers: 3,
-        onProgress: (_: number, position: string | null) => {
-          if (position !== null) throw new Error('killed');
-        },
+      const log = await logOf(6);
+      let refused = 0;
+      const copyRows = async () => {
+        refused++;
+        throw new Error('the connection was lost');
       };
-      await assert.rejects(rebuilt(log, store, stopping), /killed/);
-      const { events } = await rebuilt(log, store, { batchSize: 10, workers: 2 });
-      assert.ok(events < log.events.length, `${events} of ${log.events.length}`);
-      await assertFolded(log, store);
-    });
-
-    test('a receipt id of two jobs, which no part alone can judge, is projected by one worker', async () => {
-      const store = await harness.fresh();
-      const log = await logOf(20);
-      for (const seed of [30, 31, 32, 33]) {
-        const [job, ...ofJob] = jobAppends({ ...PLAN, seed });
-        const events = (appended: typeof job) =>
-          appended?.events.map((event) =>
-            event.type === 'ReceiptSigned'
-              ? { ...event, data: { ...event.data, receiptId: receiptIdOf(0) } }
-              : event,
-          ) ?? [];
-        await appendAll(
-          log,
-          [job, ...ofJob].flatMap((appended) =>
-            appended === undefined ? [] : [{ ...appended, events: events(appended) }],
-          ),
-        );
-      }
-      assert.equal((await rebuilt(log, store, { workers: 2, batchSize: 10 })).outcome, 'built');
+      const deps = { log, judgeReceipt: judgeBySignature, clock: systemClock(), logger: silent };
+      const { outcome } = await rebuild({ ...deps, store: { ...store, copyRows } }, { batchSize: 7 });
+      assert.equal(outcome, 'built');
+      assert.ok(refused > 1);
       await assertFolded(log, store);
     });
 

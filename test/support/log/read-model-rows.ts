@@ -1,7 +1,6 @@
 // Rows by the pure fold alone, without any database: what every store must hold after the same events.
-import { foldChanges, keysOf, type Rows } from '#projections/fold.ts';
+import { foldChanges, keysOf, planChanges, type Rows } from '#projections/fold.ts';
 import { withLedger } from '#projections/ledger-rows.ts';
-import { PartPlan, WHOLE } from '#projections/parts.ts';
 import { judgeEvents, withLeaves } from '#projections/projection.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes } from '#projections/rows.ts';
@@ -27,7 +26,7 @@ export async function applyBatch(
   };
   const events = await withLeaves(shapes, await judgeEvents(batch, judgeBySignature), load);
   const ledger = { load, log: streamsOf(history), after: lastOf(rows) };
-  const changes = new PartPlan(READ_MODELS, WHOLE).changes(await withLedger(shapes, events, ledger));
+  const changes = planChanges(READ_MODELS, await withLedger(shapes, events, ledger));
   foldChanges(await load(keysOf(changes)), changes);
 }
 
