@@ -61,7 +61,7 @@ export class SessionTiming {
   isNearHead = false;
   readonly #deps: TimingDeps;
   #readAt = Number.NEGATIVE_INFINITY;
-  #usedAt = Number.NEGATIVE_INFINITY; // read or written here
+  #usedAt = Number.NEGATIVE_INFINITY; // read or written here, but by no rebuild
   /** How long the next batch gathers where no reader waits. */
   #lingerMs = lingerAfter(0);
   /** Until then, no batch begins for a reader that waits. */
@@ -134,7 +134,7 @@ export class SessionTiming {
   /** This process has written a batch, `now`. */
   wrote(now: number, tookMs: number): void {
     this.role = 'projects';
-    this.#usedAt = now;
+    if (this.#deps.progress !== null) this.#usedAt = now;
     this.#lingerMs = lingerAfter(tookMs);
     this.#restsUntil = now + REST * tookMs;
   }
@@ -145,8 +145,7 @@ export class SessionTiming {
   }
 
   #checkAt(): number {
-    const isUsed = this.#deps.progress !== null && this.#usedAt > this.#checkedAt;
-    return this.#checkedAt + (isUsed ? CHECK_MS : RESTING_MS);
+    return this.#checkedAt + (this.#usedAt > this.#checkedAt ? CHECK_MS : RESTING_MS);
   }
 
   #isRead(): boolean {
