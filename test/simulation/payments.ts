@@ -1,12 +1,13 @@
 // The facilitator and the chain's node as the processes reach them. The facilitator may be down, slow, and wrong in either
 // direction; the node may be down or behind. Money moves only on the chain.
 
+import assert from 'node:assert/strict';
 import type { FoundTransfers } from '#src/domain/payment/refund.ts';
-import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import { ALLOWED, refused } from '#src/domain/refusal.ts';
 import { type ChainScan, ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import { BLOCK_SECONDS, FIRST_BLOCK, MemoryChain, nodeOf } from '#test/support/chain/memory-chain.ts';
+import { memoryPayments, type SettleKind } from '#test/support/chain/memory-payments.ts';
 import { type Delays, EPOCH, type Host } from './host.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -37,23 +38,6 @@ export type PaymentWeather = {
   stateGone: number;
 };
 
-export type SettleKind =
-  /** The transfer is mined, and the answer is "settled". */
-  | 'honest'
-  | 'refused'
-  /** Nothing is sent, and the answer is lost. */
-  | 'down'
-  /** The transfer is mined, and the answer is lost. */
-  | 'unanswered'
-  /** The answer is "pending" with a hash; the transfer is mined later. */
-  | 'pending'
-  /** The same, and the transfer is never mined. */
-  | 'pending_dropped'
-  /** A final refusal, and the transfer is mined. */
-  | 'refused_and_moved'
-  /** "Settled", and there is no transfer. */
-  | 'settled_without_transfer';
-
 export const HONEST: PaymentWeather = {
   settle: {
     honest: 1,
@@ -81,6 +65,14 @@ const SAFE_LAG = 5;
 const NODE: Delays = { request: [1, 40], answer: [1, 40] };
 const SHORTEST_SECONDS = 6;
 const LONGEST_SECONDS = 300;
+/** How each call travels. */
+const TRAVELS = {
+  judge: null,
+  verify: { what: 'verify' },
+  settle: { what: 'settle', delays: { request: [1, 200], answer: [0, 0] }, counts: true },
+  lookUp: { what: 'a look-up of the chain', delays: NODE, counts: true },
+  balanceOf: { what: 'a balance of the chain', delays: NODE, counts: true },
+} as const;
 
 export function simulatedPayments(
   chain: MemoryChain,
@@ -88,61 +80,8 @@ export function simulatedPayments(
   weather: PaymentWeather,
   witness: PaymentWitness,
 ): Payments {
-  const { random, scheduler, trace } = host;
-
-  /** Returns the outcome of the facilitator's work, and after how many ms it is known. */
-  function settleNow(payment: PresentedPayment): {
-    readonly answer: SettleAnswer | null;
-    readonly ms: number;
-  } {
-    witness.settleArrived(payment, host);
-    const waits = chain.waiting(payment).length > 0;
-    const kind = random.weighted(weather.settle);
-    const validBefore = Number(payment.validBefore);
-    const isUsed = chain.endOf(payment) !== null;
-    trace.note(`the facilitator gets a settle call (${kind}${isUsed ? ', its nonce is used' : ''})`);
-    if (kind === 'down') return { answer: null, ms: random.between(50, 20_000) };
-    if (isUsed || waits) {
-      trace.reached('settle call for a used nonce');
-      return {
-        answer: { outcome: 'unknown', cause: 'invalid_exact_evm_nonce_already_used', transaction: null },
-        ms: 50,
-      };
-    }
-    if (validBefore <= (EPOCH + scheduler.now) / 1000 + 2)
-      return { answer: { outcome: 'rejected', reason: 'payment_expired' }, ms: 50 };
-    witness.settled(payment, kind);
-    trace.reached(`settle: ${kind}`);
-    const made = `0x${Buffer.from(random.bytes(32)).toString('hex')}`;
-    if (kind === 'refused')
-      return { answer: { outcome: 'rejected', reason: 'insufficient_funds' }, ms: random.between(10, 500) };
-    if (kind === 'settled_without_transfer')
-      return { answer: { outcome: 'settled', transaction: made }, ms: random.between(10, 4000) };
-    if (kind === 'pending_dropped')
-      return {
-        answer: { outcome: 'unknown', cause: 'settlement_pending', transaction: made },
-        ms: random.between(10, 9000),
-      };
-    const move = { from: payment.payer, to: payment.payTo, amount: BigInt(payment.amount) };
-    const afterMs = kind === 'pending' ? random.between(0, 40_000) : random.between(0, 3000);
-    const { payer, nonce } = payment;
-    const { hash } = chain.submit('use', [move], { payer, nonce, validBefore }, afterMs);
-    if (kind === 'pending')
-      return {
-        answer: { outcome: 'unknown', cause: 'settlement_pending', transaction: hash },
-        ms: random.between(10, 9000),
-      };
-    const ms = afterMs + random.between(2000, 4500);
-    if (kind === 'refused_and_moved')
-      return { answer: { outcome: 'rejected', reason: 'insufficient_funds' }, ms };
-    if (kind === 'unanswered') return { answer: null, ms };
-    return { answer: { outcome: 'settled', transaction: hash }, ms };
-  }
-
-  return {
-    mode: 'x402',
-    validateTicket: () => ({ kind: 'ticket', verifiedBy: 'facilitator' }),
-    verifySignature: async () => ({ outcome: 'valid' }),
+  const { random, trace } = host;
+  return memoryPayments(chain, {
     validateTerms: ({ amount, payTo }) =>
       amount === PRICE && payTo === PAYEE ? ALLOWED : refused('payment_required', 'other terms'),
     validateNew({ validBefore }, nowMs) {
@@ -151,51 +90,26 @@ export function simulatedPayments(
         Number(validBefore) > now + SHORTEST_SECONDS && Number(validBefore) <= now + LONGEST_SECONDS;
       return isIn ? ALLOWED : refused('payment_required', 'expired, or too far ahead');
     },
-    verify(payment) {
-      return host.call('verify', () => {
-        chain.mine();
-        if (random.chance(weather.verifyUnavailable)) return { outcome: 'unavailable' as const };
-        if (chain.endOf(payment) !== null) return { outcome: 'invalid' as const, reason: 'nonce_used' };
-        const isOver = Number(payment.validBefore) <= (EPOCH + scheduler.now) / 1000;
-        return isOver
-          ? { outcome: 'invalid' as const, reason: 'payment_expired' }
-          : { outcome: 'valid' as const };
-      });
+    carry(call, effect) {
+      const { what, ...travel } = TRAVELS[call] ?? assert.fail();
+      return host.call(what, effect, travel);
     },
-    async settle(payment) {
-      const { answer, ms } = await host.call('settle', () => settleNow(payment), {
-        delays: { request: [1, 200], answer: [0, 0] },
-        counts: true,
-      });
-      // The time of the facilitator's work, and the time limit of the adapter.
-      await host.clock.sleep(Math.min(ms, 20_000));
-      // What became of its transaction meanwhile: the payer may have cancelled in front of it.
-      const failed = answer?.outcome === 'settled' && chain.hasFailed(answer.transaction);
-      if (failed)
-        return {
-          outcome: 'unknown',
-          cause: 'invalid_exact_evm_transaction_failed',
-          transaction: answer.transaction,
-        };
-      return answer !== null && ms <= 20_000
-        ? answer
-        : { outcome: 'unknown', cause: 'settle_no_answer', transaction: null };
+    isDown: (call) => random.chance(call === 'verify' ? weather.verifyUnavailable : weather.nodeUnavailable),
+    draw(payment, isUsed) {
+      witness.settleArrived(payment, host);
+      const kind = random.weighted(weather.settle);
+      trace.note(`the facilitator gets a settle call (${kind}${isUsed ? ', its nonce is used' : ''})`);
+      return kind;
     },
-    balanceOf: () =>
-      host.call(
-        'a balance of the chain',
-        () => (random.chance(weather.nodeUnavailable) ? null : 1_000_000_000_000n),
-        { delays: NODE, counts: true },
-      ),
-    lookUp: (authorization) =>
-      host.call(
-        'a look-up of the chain',
-        () =>
-          random.chance(weather.nodeUnavailable) ? { outcome: 'unavailable' } : chain.lookUp(authorization),
-        { delays: NODE, counts: true },
-      ),
-    health: async () => null,
-  };
+    usedAgain: () => trace.reached('settle call for a used nonce'),
+    acts(payment, kind) {
+      witness.settled(payment, kind);
+      trace.reached(`settle: ${kind}`);
+    },
+    madeHash: () => `0x${Buffer.from(random.bytes(32)).toString('hex')}`,
+    takes: (from, to) => random.between(from, to),
+    sleep: (ms) => host.clock.sleep(ms),
+  });
 }
 
 export function simulatedScan(chain: MemoryChain, host: Host, weather: PaymentWeather): ChainScan {

@@ -8,8 +8,11 @@ import type { Authorization } from '#src/ports/payments.ts';
 
 export const BLOCK_SECONDS = 2;
 export const FIRST_BLOCK = 1000;
+/** What is submitted with this delay is in the last block at once. */
+export const MINED = -BLOCK_SECONDS * 1000;
 
 type Use = { readonly payer: string; readonly nonce: string };
+type Paying = Pick<Authorization, 'payer' | 'nonce' | 'validBefore' | 'payTo' | 'amount'>;
 
 export type Transaction = {
   readonly hash: string;
@@ -30,7 +33,7 @@ type MemoryChainOptions = {
   /** Ms since then. */
   readonly now: () => number;
   /** Of the nth transaction. */
-  readonly hashOf: (n: number) => string;
+  readonly hashOf?: (n: number) => string;
   readonly note?: (text: string) => void;
 };
 
@@ -46,6 +49,11 @@ export class MemoryChain {
 
   get height(): number {
     return blockAt(this.#options.now());
+  }
+
+  /** Unix seconds, with their parts. */
+  get seconds(): number {
+    return (this.#options.startMs + this.#options.now()) / 1000;
   }
 
   /** Unix seconds. */
@@ -64,13 +72,38 @@ export class MemoryChain {
     moves: Transaction['moves'],
     authorization: Transaction['authorization'],
     afterMs: number,
-    hash = this.#options.hashOf(++this.#made),
+    hash = this.#nextHash(),
   ): Transaction {
     const at = this.#options.now() + afterMs;
     const transaction = { hash, kind, moves, authorization, at, block: null, failed: false };
     this.transactions.push(transaction);
     this.#options.note?.(`a transaction (${kind}) is submitted to the chain`);
     return transaction;
+  }
+
+  #nextHash(): string {
+    const n = ++this.#made;
+    return this.#options.hashOf?.(n) ?? `0x${String(n).padStart(64, '0')}`;
+  }
+
+  /** Submits the transfer that the payer has signed. */
+  pay({ payer, nonce, validBefore, payTo, amount }: Paying, afterMs: number): Transaction {
+    const moves = [{ from: payer, to: payTo, amount: BigInt(amount) }];
+    return this.submit('use', moves, { payer, nonce, validBefore: Number(validBefore) }, afterMs);
+  }
+
+  /** Gives the transaction's hash. Throws if the authorization has ended. */
+  payAtOnce(paying: Paying): string {
+    const { hash } = this.pay(paying, MINED);
+    this.mine();
+    if (this.endOf(paying)?.hash !== hash) throw new Error('the money moved twice, or too late');
+    return hash;
+  }
+
+  /** Nonces whose money has moved, with their transaction. */
+  get ledger(): ReadonlyMap<string, string> {
+    const uses = this.transactions.filter(({ block, kind }) => block !== null && kind === 'use');
+    return new Map(uses.map(({ hash, authorization }) => [authorization?.nonce ?? '', hash]));
   }
 
   /** Puts what waits into blocks, in the order of the times at which it may be in one. */

@@ -205,14 +205,12 @@ export async function startScriptedNode(
 /** Of every owner, in units. */
 const BALANCE = 12_500_000n;
 
-/** A chain of the machine's time, of 10,000 blocks where it has no beginning. What is `MINED` is in its last block at once. */
+/** A chain of the machine's time, of 10,000 blocks where it has no beginning. */
 export function chainOfNow(
   startMs = Math.floor(Date.now() / 1000 - HEAD * BLOCK_SECONDS) * 1000,
 ): MemoryChain {
-  const hashOf = (n: number) => `0x${String(n).padStart(64, '0')}`;
-  return new MemoryChain({ startMs, now: () => Date.now() - startMs, hashOf });
+  return new MemoryChain({ startMs, now: () => Date.now() - startMs });
 }
-export const MINED = -BLOCK_SECONDS * 1000;
 
 /** A node of the chain, on which `asset` has moved. */
 export const startChainNode = (chain = chainOfNow(), asset = USDC) =>

@@ -16,8 +16,9 @@ import { UnchargedLimit } from '#src/usecases/execution/uncharged-limit.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { JOB, load } from '#src/usecases/process/stream.ts';
 import { streamWatch } from '#src/usecases/process/watch.ts';
-import { type ScriptedPayments, scriptedPayments } from '#test/support/chain/fakes-payments.ts';
-import { JOB_ID, jobStarted } from '#test/support/given/given-events.ts';
+import { MemoryChain } from '#test/support/chain/memory-chain.ts';
+import { type MemoryPayments, memoryPayments } from '#test/support/chain/memory-payments.ts';
+import { JOB_ID, jobStarted, T0 } from '#test/support/given/given-events.ts';
 import { factsOfJob } from '#test/support/given/given-receipt.ts';
 import { hashWith, primitives, signerOf, testKey } from '#test/support/given/primitives.ts';
 import { type FaultyLog, faultyLog } from '#test/support/log/fakes-log.ts';
@@ -52,7 +53,7 @@ export const targetRules: TargetRules = {
 /** `shared`: what the processes of one deployment have in common. */
 export type Shared = {
   readonly log: FaultyLog;
-  readonly payments: ScriptedPayments;
+  readonly payments: MemoryPayments;
   readonly key: ReturnType<typeof testKey>;
   /** Appends, settlements, look-ups on chain and calls to the target, in order. */
   readonly trace: readonly string[];
@@ -73,7 +74,12 @@ export function shared({ together = false } = {}): Shared {
       steps.push(step);
     },
   };
-  const payments = scriptedPayments(both, steps);
+  const payments = memoryPayments(new MemoryChain({ startMs: T0, now: () => 0 }), {
+    asked(call) {
+      if (call === 'settle' || call === 'lookUp') both.push(call);
+      else steps.push(call === 'judge' ? 'payment' : call);
+    },
+  });
   return { trace, steps, both, log: faultyLog(both, memoryLog(), { together }), payments, key: testKey() };
 }
 
