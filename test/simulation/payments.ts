@@ -1,15 +1,14 @@
 // The facilitator and the chain's node as the processes reach them. The facilitator may be down, slow, and wrong in either
 // direction; the node may be down or behind. Money moves only on the chain.
 
-import assert from 'node:assert/strict';
 import type { FoundTransfers } from '#src/domain/payment/refund.ts';
 import { ALLOWED, refused } from '#src/domain/refusal.ts';
 import { type ChainScan, ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import { BLOCK_SECONDS, FIRST_BLOCK, MemoryChain, nodeOf } from '#test/support/chain/memory-chain.ts';
-import { memoryPayments, type SettleKind } from '#test/support/chain/memory-payments.ts';
+import { memoryPayments, type PaymentWeather, type SettleKind } from '#test/support/chain/memory-payments.ts';
+import type { Random } from '#test/support/world/random.ts';
 import { type Delays, EPOCH, type Host } from './host.ts';
-import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
 
@@ -27,34 +26,6 @@ export const simulatedChain = (scheduler: Scheduler, random: Random, trace: Trac
     note: (text) => trace.note(text),
   });
 
-/** Weights of how a settle call goes, and probabilities of the rest. */
-export type PaymentWeather = {
-  settle: Record<SettleKind, number>;
-  verifyUnavailable: number;
-  nodeUnavailable: number;
-  /** A scan leaves a transfer out of its answer. */
-  scanOmits: number;
-  /** The node keeps no state of the block. */
-  stateGone: number;
-};
-
-export const HONEST: PaymentWeather = {
-  settle: {
-    honest: 1,
-    refused: 0,
-    down: 0,
-    unanswered: 0,
-    pending: 0,
-    pending_dropped: 0,
-    refused_and_moved: 0,
-    settled_without_transfer: 0,
-  },
-  verifyUnavailable: 0,
-  nodeUnavailable: 0,
-  scanOmits: 0,
-  stateGone: 0,
-};
-
 /** What the world notices of the payments. */
 export type PaymentWitness = {
   settleArrived(payment: PresentedPayment, host: Host): void;
@@ -67,7 +38,6 @@ const SHORTEST_SECONDS = 6;
 const LONGEST_SECONDS = 300;
 /** How each call travels. */
 const TRAVELS = {
-  judge: null,
   verify: { what: 'verify' },
   settle: { what: 'settle', delays: { request: [1, 200], answer: [0, 0] }, counts: true },
   lookUp: { what: 'a look-up of the chain', delays: NODE, counts: true },
@@ -91,22 +61,14 @@ export function simulatedPayments(
       return isIn ? ALLOWED : refused('payment_required', 'expired, or too far ahead');
     },
     carry(call, effect) {
-      const { what, ...travel } = TRAVELS[call] ?? assert.fail();
+      const { what, ...travel } = TRAVELS[call];
       return host.call(what, effect, travel);
     },
-    isDown: (call) => random.chance(call === 'verify' ? weather.verifyUnavailable : weather.nodeUnavailable),
-    draw(payment, isUsed) {
-      witness.settleArrived(payment, host);
-      const kind = random.weighted(weather.settle);
-      trace.note(`the facilitator gets a settle call (${kind}${isUsed ? ', its nonce is used' : ''})`);
-      return kind;
-    },
-    usedAgain: () => trace.reached('settle call for a used nonce'),
-    acts(payment, kind) {
-      witness.settled(payment, kind);
-      trace.reached(`settle: ${kind}`);
-    },
-    madeHash: () => `0x${Buffer.from(random.bytes(32)).toString('hex')}`,
+    random,
+    weather,
+    trace,
+    arrives: (payment) => witness.settleArrived(payment, host),
+    acts: witness.settled.bind(witness),
     takes: (from, to) => random.between(from, to),
     sleep: (ms) => host.clock.sleep(ms),
   });

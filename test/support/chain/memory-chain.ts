@@ -12,18 +12,20 @@ export const FIRST_BLOCK = 1000;
 export const MINED = -BLOCK_SECONDS * 1000;
 
 type Use = { readonly payer: string; readonly nonce: string };
-type Paying = Pick<Authorization, 'payer' | 'nonce' | 'validBefore' | 'payTo' | 'amount'>;
+type Paying = Pick<Authorization, 'payer' | 'nonce' | 'validBefore' | 'payTo' | 'amount'> & {
+  readonly validAfter?: string;
+};
 
 export type Transaction = {
   readonly hash: string;
   readonly kind: 'use' | 'cancel' | 'transfer';
   readonly moves: readonly { readonly from: string; readonly to: string; readonly amount: bigint }[];
   /** The authorization that it uses or cancels; null: none. `validBefore`: Unix seconds. */
-  readonly authorization: (Use & { readonly validBefore: number }) | null;
+  readonly authorization: (Use & { readonly validBefore: number; readonly validAfter?: number }) | null;
   /** From this time on a block may contain it. */
   at: number;
   block: number | null;
-  /** It was in no block in time, or its authorization had ended: it moves nothing. */
+  /** It was in no block in time, its authorization had ended, or its payer has too little: it moves nothing. */
   failed: boolean;
 };
 
@@ -39,6 +41,8 @@ type MemoryChainOptions = {
 
 export class MemoryChain {
   readonly transactions: Transaction[] = [];
+  /** What accounts have at first; one that is missing can pay anything. */
+  readonly purses = new Map<string, bigint>();
   readonly #options: MemoryChainOptions;
   readonly #forks: number[] = [];
   #made = 0;
@@ -87,9 +91,10 @@ export class MemoryChain {
   }
 
   /** Submits the transfer that the payer has signed. */
-  pay({ payer, nonce, validBefore, payTo, amount }: Paying, afterMs: number): Transaction {
+  pay({ payer, nonce, payTo, amount, ...times }: Paying, afterMs: number): Transaction {
     const moves = [{ from: payer, to: payTo, amount: BigInt(amount) }];
-    return this.submit('use', moves, { payer, nonce, validBefore: Number(validBefore) }, afterMs);
+    const [validBefore, validAfter] = [Number(times.validBefore), Number(times.validAfter ?? 0)];
+    return this.submit('use', moves, { payer, nonce, validBefore, validAfter }, afterMs);
   }
 
   /** Gives the transaction's hash. Throws if the authorization has ended. */
@@ -114,11 +119,19 @@ export class MemoryChain {
       if (block > this.height) continue;
       const { authorization, kind } = transaction;
       const hasEnded = authorization !== null && this.endOf(authorization) !== null;
-      const isLate = authorization !== null && authorization.validBefore <= this.timeOf(block);
-      transaction.failed = hasEnded || (isLate && kind !== 'cancel');
+      const { validAfter = 0, validBefore = Infinity } = authorization ?? {};
+      const isInTime = this.timeOf(block) > validAfter && this.timeOf(block) < validBefore;
+      transaction.failed = hasEnded || (!isInTime && kind !== 'cancel') || !this.#canPay(transaction, block);
       if (!transaction.failed) transaction.block = block;
       this.#options.note?.(`the chain ${transaction.failed ? 'drops' : 'mines'} a transaction (${kind})`);
     }
+  }
+
+  #canPay({ moves }: Transaction, block: number): boolean {
+    return moves.every(({ from, amount }) => {
+      const purse = this.purses.get(from);
+      return purse === undefined || purse + this.#moved(from, block) >= amount;
+    });
   }
 
   /** Transactions in these blocks. */
@@ -170,6 +183,7 @@ export class MemoryChain {
       if (omits(hash)) continue;
       const nonce = authorization?.nonce ?? null;
       for (const { from: sender, to: receiver, amount } of moves) {
+        if (amount === 0n) continue;
         if (receiver === payee && sender !== payee)
           transfers.push({ transaction: hash, block: block ?? 0, sender, amount, nonce });
         if (sender === payee && receiver !== payee) sent.push({ block: block ?? 0, amount });
@@ -185,10 +199,15 @@ export class MemoryChain {
 
   /** What came to the payee, minus what it sent, by the block. */
   balanceOf(payee: string, number: number): bigint {
-    return this.within(FIRST_BLOCK, number)
-      .flatMap(({ moves }) => moves)
+    this.mine();
+    return this.#moved(payee, number);
+  }
+
+  #moved(owner: string, number: number): bigint {
+    return this.transactions
+      .flatMap(({ block, moves }) => (block !== null && block <= number ? moves : []))
       .reduce(
-        (sum, { from, to, amount }) => sum + (to === payee ? amount : 0n) - (from === payee ? amount : 0n),
+        (sum, { from, to, amount }) => sum + (to === owner ? amount : 0n) - (from === owner ? amount : 0n),
         0n,
       );
   }
@@ -241,9 +260,10 @@ export class MemoryChain {
     return moves?.map(({ from, to, amount }) => ({ asset, sender: from, recipient: to, amount })) ?? null;
   }
 
-  /** The last block at this time, Unix seconds. */
+  /** The last block before this time, Unix seconds; 0: none is. */
   blockBefore(time: number): number {
-    return Math.min(this.height, Math.max(FIRST_BLOCK, blockAt(time * 1000 - this.#options.startMs)));
+    const number = FIRST_BLOCK + Math.ceil((time - this.timeOf(FIRST_BLOCK)) / BLOCK_SECONDS) - 1;
+    return number < FIRST_BLOCK ? 0 : Math.min(this.height, number);
   }
 
   /** Names the last reorganisation that replaced the block. */

@@ -4,6 +4,7 @@ import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { ALLOWED } from '#src/domain/refusal.ts';
 import type { Authorization, Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
+import { Random } from '#test/support/world/random.ts';
 import { type MemoryChain, MINED } from './memory-chain.ts';
 
 /** How a settle call goes. */
@@ -24,40 +25,66 @@ export type SettleKind =
   /** "Settled", and there is no transfer. */
   | 'settled_without_transfer';
 
-export type PaymentCall = 'judge' | 'verify' | 'settle' | 'lookUp';
+/** Weights of how a settle call goes, and probabilities of the rest. */
+export type PaymentWeather = {
+  settle: Record<SettleKind, number>;
+  verifyUnavailable: number;
+  nodeUnavailable: number;
+  /** A scan leaves a transfer out of its answer. */
+  scanOmits: number;
+  /** The node keeps no state of the block. */
+  stateGone: number;
+};
 
-export type PaymentHooks = Pick<Payments, 'validateTerms' | 'validateNew'> & {
+export const HONEST: PaymentWeather = {
+  settle: {
+    honest: 1,
+    refused: 0,
+    down: 0,
+    unanswered: 0,
+    pending: 0,
+    pending_dropped: 0,
+    refused_and_moved: 0,
+    settled_without_transfer: 0,
+  },
+  verifyUnavailable: 0,
+  nodeUnavailable: 0,
+  scanOmits: 0,
+  stateGone: 0,
+};
+
+type PaymentCall = 'judge' | 'verify' | 'settle' | 'lookUp';
+
+type PaymentHooks = Pick<Payments, 'validateTerms' | 'validateNew'> & {
+  readonly random: Random;
+  readonly weather: PaymentWeather;
+  readonly trace: { note(text: string): void; reached(what: string): void };
   /** Called before the call has left the process. */
   asked(call: PaymentCall): void;
   /** Brings a call there, and its answer back. */
-  carry<T>(call: PaymentCall | 'balanceOf', effect: () => T): Promise<T>;
-  isDown(call: PaymentCall | 'balanceOf'): boolean;
-  /** How the settle call that arrives goes. `isUsed`: its authorization. */
-  draw(payment: PresentedPayment, isUsed: boolean): SettleKind;
-  /** The facilitator acts, or refuses, as drawn. */
+  carry<T>(call: Exclude<PaymentCall, 'judge'> | 'balanceOf', effect: () => T): Promise<T>;
+  /** A settle call arrives at the facilitator. */
+  arrives(payment: PresentedPayment): void;
   acts(payment: PresentedPayment, kind: SettleKind): void;
-  usedAgain(): void;
-  /** A hash of which the chain has no transaction. */
-  madeHash(): string;
-  /** Ms of something that takes between so many and so many. */
+  /** Ms of what takes between so many and so many. */
   takes(from: number, to: number): number;
   sleep(ms: number): Promise<void>;
 };
 
-/** Nothing goes wrong, and everything was mined before the answer. */
-const HONEST: PaymentHooks = {
+/** Nothing goes wrong, and what moves was mined before the answer. */
+const usualHooks = (): PaymentHooks => ({
   validateTerms: () => ALLOWED,
   validateNew: () => ALLOWED,
+  random: new Random(),
+  weather: HONEST,
+  trace: { note: () => undefined, reached: () => undefined },
   asked: () => undefined,
   carry: async (_, effect) => effect(),
-  isDown: () => false,
-  draw: () => 'honest',
+  arrives: () => undefined,
   acts: () => undefined,
-  usedAgain: () => undefined,
-  madeHash: () => '',
   takes: () => MINED,
   sleep: async () => undefined,
-};
+});
 
 export const nonceUsed = {
   outcome: 'unknown',
@@ -87,7 +114,8 @@ const scriptOf = <T, P = PresentedPayment>() => {
 export type MemoryPayments = ReturnType<typeof memoryPayments>;
 
 export function memoryPayments(chain: MemoryChain, changes: Partial<PaymentHooks> = {}) {
-  const hooks = { ...HONEST, ...changes };
+  const hooks = { ...usualHooks(), ...changes };
+  const { random, weather, trace } = hooks;
   const calls = { judge: 0, verify: 0, settle: 0, lookUp: 0 };
   /** Of every payer; null: the node does not answer. */
   const funds = { balance: 1_000_000_000_000n as bigint | null };
@@ -105,18 +133,21 @@ export function memoryPayments(chain: MemoryChain, changes: Partial<PaymentHooks
     readonly answer: SettleAnswer | null;
     readonly ms: number;
   } {
+    hooks.arrives(payment);
     const waits = chain.waiting(payment).length > 0;
+    const kind = random.weighted(weather.settle);
     const isUsed = chain.endOf(payment) !== null;
-    const kind = hooks.draw(payment, isUsed);
+    trace.note(`the facilitator gets a settle call (${kind}${isUsed ? ', its nonce is used' : ''})`);
     if (kind === 'down') return { answer: null, ms: hooks.takes(50, SETTLE_LIMIT_MS) };
     if (isUsed || waits) {
-      hooks.usedAgain();
+      trace.reached('settle call for a used nonce');
       return { answer: nonceUsed, ms: 50 };
     }
     if (Number(payment.validBefore) <= chain.seconds + 2)
       return { answer: rejected('payment_expired'), ms: 50 };
     hooks.acts(payment, kind);
-    const made = hooks.madeHash();
+    trace.reached(`settle: ${kind}`);
+    const made = `0x${Buffer.from(random.bytes(32)).toString('hex')}`;
     if (kind === 'refused') return { answer: rejected('insufficient_funds'), ms: hooks.takes(10, 500) };
     if (kind === 'settled_without_transfer')
       return { answer: { outcome: 'settled', transaction: made }, ms: hooks.takes(10, 4000) };
@@ -142,7 +173,7 @@ export function memoryPayments(chain: MemoryChain, changes: Partial<PaymentHooks
       const invalid = (reason: string) => ({ outcome: 'invalid', reason }) as const;
       const usual = (): Verified => {
         chain.mine();
-        if (hooks.isDown('verify')) return { outcome: 'unavailable' };
+        if (random.chance(weather.verifyUnavailable)) return { outcome: 'unavailable' };
         if (chain.endOf(payment) !== null) return invalid(nonceUsed.cause);
         return Number(payment.validBefore) <= chain.seconds
           ? invalid('payment_expired')
@@ -166,11 +197,12 @@ export function memoryPayments(chain: MemoryChain, changes: Partial<PaymentHooks
         ? answer
         : { outcome: 'unknown', cause: 'settle_no_answer', transaction: null };
     },
-    balanceOf: () => hooks.carry('balanceOf', () => (hooks.isDown('balanceOf') ? null : funds.balance)),
+    balanceOf: () =>
+      hooks.carry('balanceOf', () => (random.chance(weather.nodeUnavailable) ? null : funds.balance)),
     async lookUp(payment) {
       asked('lookUp');
       const usual = (): ChainFinding =>
-        hooks.isDown('lookUp') ? { outcome: 'unavailable' } : chain.lookUp(payment);
+        random.chance(weather.nodeUnavailable) ? { outcome: 'unavailable' } : chain.lookUp(payment);
       return lookUps.next(payment) ?? hooks.carry('lookUp', usual);
     },
     health: async () => ({ ok: true }),

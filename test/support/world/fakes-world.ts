@@ -23,7 +23,8 @@ import { factsOfJob } from '#test/support/given/given-receipt.ts';
 import { hashWith, primitives, signerOf, testKey } from '#test/support/given/primitives.ts';
 import { type FaultyLog, faultyLog } from '#test/support/log/fakes-log.ts';
 import { memoryLog } from '#test/support/log/memory-log.ts';
-import { collectingLogger, manualClock, scriptedOutbound, seededEntropy, type Trace } from './fakes.ts';
+import { Random } from '#test/support/world/random.ts';
+import { collectingLogger, manualClock, scriptedOutbound, type Trace } from './fakes.ts';
 import { scriptedQuota, scriptedResolver, tracedSlots } from './fakes-admission.ts';
 
 export type World = ReturnType<typeof world>;
@@ -96,7 +97,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
   const deps: ExecuteDeps = {
     log,
     clock,
-    entropy: seededEntropy(processes),
+    entropy: new Random(processes),
     logger,
     outbound,
     keyedHash,
