@@ -41,7 +41,7 @@ export function payWorld() {
     await world?.end();
     await facilitator?.close();
     await chain?.down();
-    await front?.close();
+    await front?.down();
   });
   const newKey = (): `0x${string}` => `0x${'1f'.repeat(31)}${(++payers).toString(16).padStart(2, '0')}`;
   return {

@@ -1,6 +1,7 @@
 // Random kills of the relay and random faults of the facilitator, while stock clients buy calls and sign on every
 // repeat. At the end each charge is served, refunded or open, in the log as on the chain; no call was made twice, and none
 // without a charge.
+
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { EXIT } from '#src/cli/exit.ts';
@@ -14,9 +15,9 @@ import { IS_ALONE, PROCESSES } from '#test/support/process/cells.ts';
 import { runCli } from '#test/support/process/cli.ts';
 import type { Fault } from '#test/support/process/fault-proxy.ts';
 import { type Service, waitFor } from '#test/support/process/service.ts';
-import { seededEntropy } from '#test/support/world/fakes.ts';
 import type { Sent } from '#test/support/world/paid-call.ts';
 import { makePaidWorld, type PaidWorld } from '#test/support/world/paid-world.ts';
+import { Random } from '#test/support/world/random.ts';
 import { stockClient } from './stock-client.ts';
 
 const anvil = needsAnvil();
@@ -64,7 +65,7 @@ type Story = { readonly paid: PaidWorld; readonly calls: readonly Call[] };
 async function play(paid: PaidWorld, count: 1 | 2, env: Record<string, string>): Promise<Story> {
   const seed = Number(process.env.RELAY_TEST_SEED ?? Date.now() % 1_000_000_007);
   console.log(`${count} process(es): RELAY_TEST_SEED=${seed}`);
-  const dice = seededEntropy(seed);
+  const dice = new Random(seed);
   const chance = (most: number) => Math.floor(dice.fraction() * most);
 
   const services: Service[] = [];

@@ -62,7 +62,7 @@ describe('relay pay --schedule', needsAnvil(), () => {
   after(async () => {
     clocks.restore();
     await service?.stop();
-    await front?.close();
+    await front?.down();
     await facilitator?.stop();
     await chain?.stop();
     await world?.end();

@@ -239,7 +239,7 @@ describe('snippets', needs, () => {
       front.rule(rule);
       const { code, ...rest } = it.snippet(id, '');
       const run = await it.run({ ...rest, code: code.replaceAll(it.service.url, front.url) });
-      await front.close();
+      await front.down();
       assert.deepEqual([run.code, lies], [1, 1], run.output);
       assert.doesNotMatch(run.stdout, /^verified|\d verified/m, run.output);
     });
@@ -343,7 +343,7 @@ print(json.dumps(verdicts))`,
       const later = [0, 9, 11].map((seconds) => ({ ...arrived, now: at + seconds }));
       assert.deepEqual(await verdicts(later, front.url), [false, false, true], 'no key fits: loaded again');
       assert.equal(downloads, 2);
-      await front.close();
+      await front.down();
     });
   }
 

@@ -6,9 +6,9 @@ import { ALLOWED, Fault, isRefused, type Refused } from '#src/domain/refusal.ts'
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
 import type { MemoryChain } from '#test/support/chain/memory-chain.ts';
+import type { Random } from '#test/support/world/random.ts';
 import { EPOCH } from './host.ts';
 import { ASSET, NETWORK, PAYEE, PRICE } from './payments.ts';
-import type { Random } from './random.ts';
 import type { Relay } from './relay.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';

@@ -14,9 +14,9 @@ import type {
 } from '#src/ports/witness.ts';
 import type { WitnessedCheckpoint, WitnessStore } from '#src/ports/witness-store.ts';
 import { type AddCheckpoint, createWitness, type Witness } from '#src/usecases/witness/add-checkpoint.ts';
+import type { Random } from '#test/support/world/random.ts';
 import { EPOCH, type Fate, type Host } from './host.ts';
 import { fixedPrivateKey, primitives } from './keys.ts';
-import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 
 /** What a witness remembers. */

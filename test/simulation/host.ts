@@ -5,7 +5,7 @@ import type { Clock, Entropy } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { LineLogger, Logger } from '#src/ports/logger.ts';
 import { loggerOver } from '#src/usecases/process/condition.ts';
-import type { Random } from './random.ts';
+import type { Random } from '#test/support/world/random.ts';
 import type { Owner, Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
 
@@ -192,15 +192,7 @@ export class Host implements Owner {
   }
 
   get entropy(): Entropy {
-    const { random } = this;
-    return {
-      bytes: (count) => random.bytes(count),
-      uuid() {
-        const hex = Buffer.from(random.bytes(16)).toString('hex');
-        return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
-      },
-      fraction: () => random.next(),
-    };
+    return this.random;
   }
 
   get logger(): Logger {

@@ -5,9 +5,9 @@ import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { Bought, Buyer } from '#src/usecases/schedules/buy-run.ts';
+import type { Random } from '#test/support/world/random.ts';
 import { cancelPayment, type Market, signPayment } from './buyers.ts';
 import { EPOCH } from './host.ts';
-import type { Random } from './random.ts';
 import type { Schedules } from './relay.ts';
 
 /** One schedule that a client wants. */

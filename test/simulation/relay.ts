@@ -7,6 +7,7 @@ import { withTree } from '#projections/with-tree.ts';
 import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { demoPayments } from '#src/adapters/payments/demo.ts';
+import { lookAt, stateOf, type Windows } from '#src/adapters/quota/memory.ts';
 import { orderlyEnding, untilIdle } from '#src/app/shutdown.ts';
 import { placesOf } from '#src/domain/places.ts';
 import type { Refused } from '#src/domain/refusal.ts';
@@ -18,7 +19,7 @@ import type { EventLog } from '#src/ports/event-log.ts';
 import type { KeyStore } from '#src/ports/key-store.ts';
 import { orLogFault } from '#src/ports/outage.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import type { QuotaRule } from '#src/ports/quota.ts';
+import type { Quota, QuotaRule } from '#src/ports/quota.ts';
 import { type ExecuteDeps, executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
 import {
@@ -52,7 +53,6 @@ import type { Host } from './host.ts';
 import { checkpointRecord, keyedHash, primitives } from './keys.ts';
 import { type LogAccess, type LogStore, logAccess } from './log.ts';
 import { PAYEE, type PaymentWitness, simulatedPayments, simulatedScan } from './payments.ts';
-import { type QuotaStore, simulatedQuota } from './quota.ts';
 import { type RowStorage, simulatedStore } from './row-store.ts';
 import { type Hit, simulatedOutbound, simulatedResolver } from './target.ts';
 import { simulatedVault, type VaultStore } from './vault.ts';
@@ -62,7 +62,8 @@ import type { Weather } from './weather.ts';
 export type Deployment = {
   readonly log: LogStore;
   readonly chain: MemoryChain;
-  readonly quota: QuotaStore;
+  /** One for all processes, as a shared store has them. */
+  readonly quota: Windows;
   readonly vault: VaultStore;
   readonly keys: KeyStore;
   /** null: the log has no witnesses. */
@@ -103,6 +104,15 @@ export type Schedules = {
   fund(scheduleId: string, buyer: Buyer): Promise<Bought | Refused>;
   cancel(scheduleId: string, token: string): Promise<CancelledSchedule | Refused>;
 };
+
+const simulatedQuota = ({ quota, witness }: Deployment, host: Host): Quota => ({
+  take: (rule, key) =>
+    host.call(null, () => {
+      witness.quotaTaken(rule, key, host);
+      return stateOf(rule, quota.add(rule, key));
+    }),
+  look: (rule, key) => host.call(null, () => lookAt(quota, rule, key)),
+});
 
 /** With quotas of targets. */
 const RULES = { ...targetRules, mode: 'blocklist-quota' } as const;
@@ -315,7 +325,7 @@ async function open(
     const reconciling = chainReconciler({ ...journal, ...chain, stopping }).run();
     ending.push(() => reconciling);
   }
-  const quota = simulatedQuota(shared.quota, host, (rule, key) => shared.witness.quotaTaken(rule, key, host));
+  const quota = simulatedQuota(shared, host);
   const deps: ExecuteDeps = {
     ...journal,
     owner,

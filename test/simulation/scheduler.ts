@@ -1,7 +1,7 @@
 // Virtual time, and the order of everything: each answer of a port and each timer is a task, the earliest runs next, and
 // the seed orders those of one moment. Between two tasks all promise reactions run, and nothing else can.
 import { setImmediate } from 'node:timers';
-import type { Random } from './random.ts';
+import type { Random } from '#test/support/world/random.ts';
 
 /** What tasks belong to: a process of the service, or a client. Tasks of one that has ended do not run. */
 export type Owner = {

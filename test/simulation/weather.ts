@@ -1,7 +1,8 @@
 // How bad a seed's world is: drawn once, and set to calm when the faults end.
+
+import { HONEST, type PaymentWeather } from '#test/support/chain/memory-payments.ts';
+import type { Random } from '#test/support/world/random.ts';
 import type { LogWeather } from './log.ts';
-import { HONEST, type PaymentWeather } from './payments.ts';
-import type { Random } from './random.ts';
 import type { StoreWeather } from './row-store.ts';
 import type { TargetWeather } from './target.ts';
 

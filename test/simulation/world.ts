@@ -1,7 +1,9 @@
 // A deployment under a seed: its processes, which are ended, stopped, frozen and started again, its buyers and operators, and
 // the faults around them; then calm, until everything that began has come to its end.
 
+import { Windows } from '#src/adapters/quota/memory.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
+import { Random } from '#test/support/world/random.ts';
 import { buy, drawIntent, type Intent, present, signPayment } from './buyers.ts';
 import { Cosigners } from './cosigners.ts';
 import { Host } from './host.ts';
@@ -10,8 +12,6 @@ import { LogStore } from './log.ts';
 import { type Office, refundDue, rotate } from './operators.ts';
 import { drawOrder, meddle, type Order, type OrderMarket, order } from './orders.ts';
 import { simulatedChain } from './payments.ts';
-import { QuotaStore } from './quota.ts';
-import { Random } from './random.ts';
 import { type Deployment, ORIGIN_HOST, type Relay, startRelay } from './relay.ts';
 import { RowStorage } from './row-store.ts';
 import { RunWitness } from './run-witness.ts';
@@ -108,7 +108,7 @@ export class World {
     const ordering = new Random(seed ^ 0x5c4ed);
     const tickets = seed % KINDS === ORDERS_KIND ? new Map() : null;
     const vault = new VaultStore();
-    const quota = new QuotaStore();
+    const quota = new Windows(undefined, () => this.scheduler.now);
     const keys = keyFile();
     this.#rotating = seed % KINDS === KEYS_KIND ? new Random(seed ^ 0x6b657) : null;
     const ofWitnesses = { keys, origin: `${ORIGIN_HOST}/receipts` };

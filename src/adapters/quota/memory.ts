@@ -8,22 +8,23 @@ export type QuotaWindow = {
   readonly resetMs: number;
 };
 
-/** `endsAt`: by `performance.now()`. */
 type StoredWindow = { readonly points: number; readonly endsAt: number };
 
 export class Windows {
   /** Per rule, whose windows have one length: ordered by their end as well as by their start. */
   readonly #rules = new Map<string, Map<string, StoredWindow>>();
   readonly #keysMax: number;
+  readonly #now: () => number;
 
   /** `keysMax`: windows per rule; if there are more, the oldest is dropped. */
-  constructor(keysMax = 50_000) {
+  constructor(keysMax = 50_000, now: () => number = () => performance.now()) {
     this.#keysMax = keysMax;
+    this.#now = now;
   }
 
   /** The open window of a key, or an empty one. */
   find(rule: QuotaRule, key: string): QuotaWindow {
-    const now = performance.now();
+    const now = this.#now();
     const found = this.#rules.get(idOf(rule))?.get(key);
     if (found === undefined || found.endsAt <= now) return { points: 0, resetMs: rule.windowMs };
     return { points: found.points, resetMs: found.endsAt - now };
@@ -41,7 +42,7 @@ export class Windows {
   set(rule: QuotaRule, key: string, { points, resetMs }: QuotaWindow): void {
     const windows = this.#rules.get(idOf(rule)) ?? new Map<string, StoredWindow>();
     this.#rules.set(idOf(rule), windows);
-    const now = performance.now();
+    const now = this.#now();
     // An open window keeps its place in the order.
     if ((windows.get(key)?.endsAt ?? 0) <= now) windows.delete(key);
     windows.set(key, { points, endsAt: now + resetMs });
@@ -64,14 +65,17 @@ export function stateOf(
   return { allowed: points <= limit, limit, remaining, resetMs: Math.min(resetMs, windowMs) };
 }
 
+/** What taking a unit would come to. */
+export function lookAt(windows: Windows, rule: QuotaRule, key: string): QuotaState {
+  const { points, resetMs } = windows.find(rule, key);
+  return stateOf(rule, { points: points + 1, resetMs });
+}
+
 /** Each process counts separately. */
 export function memoryQuota(options: { readonly keysMax?: number } = {}): Quota {
   const windows = new Windows(options.keysMax);
   return {
     take: async (rule, key) => stateOf(rule, windows.add(rule, key)),
-    async look(rule, key) {
-      const { points, resetMs } = windows.find(rule, key);
-      return stateOf(rule, { points: points + 1, resetMs });
-    },
+    look: async (rule, key) => lookAt(windows, rule, key),
   };
 }

@@ -3,18 +3,20 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createWalletClient, type Hex, parseAbi, publicActions, http as rpc } from 'viem';
 import { rpcChain } from '#src/adapters/payments/chain.ts';
+import { chainScan } from '#src/adapters/payments/chain-scan.ts';
 import type { X402 } from '#src/adapters/payments/x402.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { devAccount, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import { type ControlledChain, startControlledChain } from '#test/support/chain/controlled-chain.ts';
 import { needsAnvil } from '#test/support/chain/local-payments.ts';
-import { type NodeFront, startNodeFront } from '#test/support/chain/node-front.ts';
+import { rpc as call, type NodeFront, startNodeFront } from '#test/support/chain/node-front.ts';
 import { signCancellation } from '#test/support/chain/payer.ts';
+import { chainContract } from '#test/support/contract/chain.contract.ts';
 import { collectingLogger } from '#test/support/world/fakes.ts';
 import {
   type Authorization,
-  authorizationOf,
   DOMAIN,
   lab,
   type Payload,
@@ -51,68 +53,6 @@ describe('the look-up of a payment', needs, () => {
     return { account, payload, payment: await presented(x402, v2(payload)) };
   }
   const transfer = (payload: Payload) => submit(chain.url, payload);
-
-  test('unused, with the chain’s time: before its expiry and after', async () => {
-    const { payment } = await paying();
-    const now = await chain.time();
-    assert.deepEqual(await x402.payments.lookUp(payment), { outcome: 'unused', chainTimeSeconds: now });
-    await chain.advance(1000);
-    const finding = await x402.payments.lookUp(payment);
-    assert.ok(finding.outcome === 'unused' && finding.chainTimeSeconds > Number(payment.validBefore) + 60);
-  });
-
-  test('paid, with its transaction; also long after its expiry', async () => {
-    const { payload, payment } = await paying();
-    const transaction = await transfer(payload);
-    assert.deepEqual(await x402.payments.lookUp(payment), { outcome: 'paid', transaction });
-    await chain.advance(7 * 86_400);
-    assert.deepEqual(await x402.payments.lookUp(payment), { outcome: 'paid', transaction });
-  });
-
-  test('cancelled; also after its expiry', async () => {
-    for (const seconds of [0, 3600]) {
-      const { account, payment } = await paying();
-      await chain.advance(seconds);
-      await chain.cancel(
-        account.address,
-        payment.nonce as Hex,
-        await signCancellation(account, payment.nonce as Hex, DOMAIN),
-      );
-      assert.deepEqual(await x402.payments.lookUp(payment), { outcome: 'cancelled' });
-      await chain.advance(86_400);
-      assert.deepEqual(await x402.payments.lookUp(payment), { outcome: 'cancelled' });
-    }
-  });
-
-  test('spent elsewhere: the same nonce, another recipient or amount', async () => {
-    for (const changes of [{ to: OTHER }, { value: '2999' }] as const) {
-      const { account, payload, payment } = await paying();
-      const authorization = { ...payload.authorization, ...changes };
-      await transfer({ authorization, signature: await signatureOf(account, authorization) });
-      assert.deepEqual(await x402.payments.lookUp(payment), { outcome: 'spent_elsewhere' });
-    }
-  });
-
-  test('another payer’s use of the same nonce is not this payment', async () => {
-    const { payment } = await paying();
-    const { payload } = await paying({ nonce: payment.nonce as Hex });
-    await transfer(payload);
-    assert.equal((await x402.payments.lookUp(payment)).outcome, 'unused');
-  });
-
-  test('another authorization of the same payer is not this payment', async () => {
-    const first = await paying();
-    const authorization = authorizationOf(first.account, {
-      validAfter: first.payload.authorization.validAfter,
-      validBefore: first.payload.authorization.validBefore,
-      to: OTHER,
-    });
-    const other = { authorization, signature: await signatureOf(first.account, authorization) };
-    await transfer(other);
-    assert.equal((await x402.payments.lookUp(first.payment)).outcome, 'unused');
-    const paid = await transfer(first.payload);
-    assert.deepEqual(await x402.payments.lookUp(first.payment), { outcome: 'paid', transaction: paid });
-  });
 
   test('a known transaction is read first: its receipt is enough', async () => {
     const { payload, payment } = await paying();
@@ -222,3 +162,51 @@ async function submit(url: string, { authorization, signature }: Payload): Promi
   assert.equal(status, 'success');
   return hash;
 }
+
+chainContract('anvil', needs, async () => {
+  const chain = await startControlledChain();
+  const account = { network: 'eip155:8453', asset: TOKEN.toLowerCase() };
+  const options = { rpcUrl: chain.url, logger: collectingLogger(), clock: systemClock(), confirmations: 2 };
+  const wallets = new Map<string, ReturnType<typeof wallet>>();
+  const walletOf = (address: string) => wallets.get(address) ?? assert.fail(`no wallet of ${address}`);
+  const refusedAs =
+    <T>(value: T) =>
+    (error: unknown): T => {
+      if (!/revert|refused/.test(String(error))) throw error;
+      return value;
+    };
+  // The last two blocks are not safe.
+  for (let i = 0; i < 2; i++) await chain.advance(2);
+  return {
+    scan: chainScan({ ...options, ...account }),
+    lookUp: rpcChain(options).lookUp,
+    async account(coins) {
+      const made = wallet();
+      const address = made.address.toLowerCase();
+      wallets.set(address, made);
+      if (coins > 0n) await chain.mint([made.address], coins);
+      return address;
+    },
+    async use({ payer, payTo, amount: value, nonce, validAfter, validBefore }) {
+      const from = walletOf(payer);
+      const parties = { from: from.address, to: payTo as Hex, nonce: nonce as Hex };
+      const authorization = { ...parties, value, validAfter, validBefore };
+      const signature = await signatureOf(from, authorization);
+      return submit(chain.url, { authorization, signature }).catch(refusedAs(null));
+    },
+    async cancel(payer, nonce) {
+      const { address } = walletOf(payer);
+      const signature = await signCancellation(walletOf(payer), nonce as Hex, DOMAIN);
+      return chain.cancel(address, nonce as Hex, signature).then(() => true, refusedAs(false));
+    },
+    time: chain.time,
+    advance: chain.advance,
+    async undone(work) {
+      const snapshot = await call(chain.url, 'evm_snapshot');
+      await work();
+      await call(chain.url, 'evm_revert', snapshot);
+      for (let i = 0; i < 2; i++) await chain.advance(3);
+    },
+    end: () => chain.stop(),
+  };
+});

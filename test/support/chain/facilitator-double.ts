@@ -5,15 +5,16 @@ import { PaymentPayloadV2Schema } from '@x402/core/schemas';
 import { loopbackServer } from '#test/support/process/loopback-server.ts';
 import { type Guard, refusalOf } from './facilitator-login.ts';
 import type { MemoryChain } from './memory-chain.ts';
-import { chainOfNow, MINED } from './scripted-node.ts';
+import { nonceUsed } from './memory-payments.ts';
+import { chainOfNow } from './scripted-node.ts';
 
 export type FacilitatorCall = {
   readonly nonce: string;
   readonly payer: string;
   readonly network: string;
-  readonly validBefore: number;
-  /** Of the authorization. */
-  readonly move: MemoryChain['transactions'][number]['moves'][number];
+  readonly validBefore: string;
+  readonly payTo: string;
+  readonly amount: string;
   /** The parsed request. */
   readonly body: unknown;
 };
@@ -46,7 +47,7 @@ export type FacilitatorDouble = AsyncDisposable & {
   close(): Promise<void>;
 };
 
-const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
+const NONCE_USED = nonceUsed.cause;
 
 export const json = (value: unknown, status = 200): Reply => ({
   status,
@@ -100,18 +101,7 @@ export async function facilitatorDouble(
   const scripts: Record<Operation, Behaviour[]> = { verify: [], settle: [], supported: [] };
   let last: FacilitatorCall | null = null;
 
-  const move = (call: FacilitatorCall): string => {
-    const { nonce, payer, validBefore } = call;
-    const { hash } = chain.submit(
-      'use',
-      [call.move],
-      { payer: payer.toLowerCase(), nonce, validBefore },
-      MINED,
-    );
-    chain.mine();
-    if (used(call)?.hash !== hash) throw new Error('the money moved twice, or too late');
-    return hash;
-  };
+  const move = (call: FacilitatorCall) => chain.payAtOnce({ ...call, payer: call.payer.toLowerCase() });
   const usual: Record<Operation, Behaviour> = {
     supported: () =>
       json({
@@ -145,8 +135,7 @@ export async function facilitatorDouble(
     calls,
     chain,
     get ledger() {
-      const uses = chain.transactions.filter(({ block }) => block !== null);
-      return new Map(uses.map(({ hash, authorization }) => [authorization?.nonce ?? '', hash]));
+      return chain.ledger;
     },
     lastCall: () => last,
     scriptVerify: (...more) => void scripts.verify.push(...more),
@@ -162,22 +151,18 @@ function send(response: http.ServerResponse, { status, body, headers = {} }: Rep
   response.end(body);
 }
 
-const NOTHING = { from: '', to: '', amount: 0n };
-
 function callOf(text: string): FacilitatorCall {
   const body: unknown = text === '' ? null : JSON.parse(text);
   const payment = PaymentPayloadV2Schema.safeParse(
     (body as { paymentPayload?: unknown } | null)?.paymentPayload,
   );
-  if (!payment.success) return { nonce: '', payer: '', network: '', validBefore: 0, move: NOTHING, body };
-  const { network } = payment.data.accepted;
+  const { accepted, payload } = payment.data ?? { accepted: { network: '' }, payload: { authorization: {} } };
   const {
     from = '',
     to = '',
     value = '0',
     nonce = '',
-    validBefore,
-  } = payment.data.payload.authorization as Record<string, string>;
-  const move = { from, to, amount: BigInt(value) };
-  return { nonce, payer: from, network, validBefore: Number(validBefore), move, body };
+    validBefore = '',
+  } = payload.authorization as Record<string, string>;
+  return { nonce, payer: from, network: accepted.network, validBefore, payTo: to, amount: value, body };
 }

@@ -8,19 +8,24 @@ import type { Authorization } from '#src/ports/payments.ts';
 
 export const BLOCK_SECONDS = 2;
 export const FIRST_BLOCK = 1000;
+/** What is submitted with this delay is in the last block at once. */
+export const MINED = -BLOCK_SECONDS * 1000;
 
 type Use = { readonly payer: string; readonly nonce: string };
+type Paying = Pick<Authorization, 'payer' | 'nonce' | 'validBefore' | 'payTo' | 'amount'> & {
+  readonly validAfter?: string;
+};
 
 export type Transaction = {
   readonly hash: string;
   readonly kind: 'use' | 'cancel' | 'transfer';
   readonly moves: readonly { readonly from: string; readonly to: string; readonly amount: bigint }[];
   /** The authorization that it uses or cancels; null: none. `validBefore`: Unix seconds. */
-  readonly authorization: (Use & { readonly validBefore: number }) | null;
+  readonly authorization: (Use & { readonly validBefore: number; readonly validAfter?: number }) | null;
   /** From this time on a block may contain it. */
   at: number;
   block: number | null;
-  /** It was in no block in time, or its authorization had ended: it moves nothing. */
+  /** It was in no block in time, its authorization had ended, or its payer has too little: it moves nothing. */
   failed: boolean;
 };
 
@@ -30,12 +35,14 @@ type MemoryChainOptions = {
   /** Ms since then. */
   readonly now: () => number;
   /** Of the nth transaction. */
-  readonly hashOf: (n: number) => string;
+  readonly hashOf?: (n: number) => string;
   readonly note?: (text: string) => void;
 };
 
 export class MemoryChain {
   readonly transactions: Transaction[] = [];
+  /** What accounts have at first; one that is missing can pay anything. */
+  readonly purses = new Map<string, bigint>();
   readonly #options: MemoryChainOptions;
   readonly #forks: number[] = [];
   #made = 0;
@@ -46,6 +53,11 @@ export class MemoryChain {
 
   get height(): number {
     return blockAt(this.#options.now());
+  }
+
+  /** Unix seconds, with their parts. */
+  get seconds(): number {
+    return (this.#options.startMs + this.#options.now()) / 1000;
   }
 
   /** Unix seconds. */
@@ -64,13 +76,39 @@ export class MemoryChain {
     moves: Transaction['moves'],
     authorization: Transaction['authorization'],
     afterMs: number,
-    hash = this.#options.hashOf(++this.#made),
+    hash = this.#nextHash(),
   ): Transaction {
     const at = this.#options.now() + afterMs;
     const transaction = { hash, kind, moves, authorization, at, block: null, failed: false };
     this.transactions.push(transaction);
     this.#options.note?.(`a transaction (${kind}) is submitted to the chain`);
     return transaction;
+  }
+
+  #nextHash(): string {
+    const n = ++this.#made;
+    return this.#options.hashOf?.(n) ?? `0x${String(n).padStart(64, '0')}`;
+  }
+
+  /** Submits the transfer that the payer has signed. */
+  pay({ payer, nonce, payTo, amount, ...times }: Paying, afterMs: number): Transaction {
+    const moves = [{ from: payer, to: payTo, amount: BigInt(amount) }];
+    const [validBefore, validAfter] = [Number(times.validBefore), Number(times.validAfter ?? 0)];
+    return this.submit('use', moves, { payer, nonce, validBefore, validAfter }, afterMs);
+  }
+
+  /** Gives the transaction's hash. Throws if the authorization has ended. */
+  payAtOnce(paying: Paying): string {
+    const { hash } = this.pay(paying, MINED);
+    this.mine();
+    if (this.endOf(paying)?.hash !== hash) throw new Error('the money moved twice, or too late');
+    return hash;
+  }
+
+  /** Nonces whose money has moved, with their transaction. */
+  get ledger(): ReadonlyMap<string, string> {
+    const uses = this.transactions.filter(({ block, kind }) => block !== null && kind === 'use');
+    return new Map(uses.map(({ hash, authorization }) => [authorization?.nonce ?? '', hash]));
   }
 
   /** Puts what waits into blocks, in the order of the times at which it may be in one. */
@@ -81,11 +119,19 @@ export class MemoryChain {
       if (block > this.height) continue;
       const { authorization, kind } = transaction;
       const hasEnded = authorization !== null && this.endOf(authorization) !== null;
-      const isLate = authorization !== null && authorization.validBefore <= this.timeOf(block);
-      transaction.failed = hasEnded || (isLate && kind !== 'cancel');
+      const { validAfter = 0, validBefore = Infinity } = authorization ?? {};
+      const isInTime = this.timeOf(block) > validAfter && this.timeOf(block) < validBefore;
+      transaction.failed = hasEnded || (!isInTime && kind !== 'cancel') || !this.#canPay(transaction, block);
       if (!transaction.failed) transaction.block = block;
       this.#options.note?.(`the chain ${transaction.failed ? 'drops' : 'mines'} a transaction (${kind})`);
     }
+  }
+
+  #canPay({ moves }: Transaction, block: number): boolean {
+    return moves.every(({ from, amount }) => {
+      const purse = this.purses.get(from);
+      return purse === undefined || purse + this.#moved(from, block) >= amount;
+    });
   }
 
   /** Transactions in these blocks. */
@@ -137,6 +183,7 @@ export class MemoryChain {
       if (omits(hash)) continue;
       const nonce = authorization?.nonce ?? null;
       for (const { from: sender, to: receiver, amount } of moves) {
+        if (amount === 0n) continue;
         if (receiver === payee && sender !== payee)
           transfers.push({ transaction: hash, block: block ?? 0, sender, amount, nonce });
         if (sender === payee && receiver !== payee) sent.push({ block: block ?? 0, amount });
@@ -152,10 +199,15 @@ export class MemoryChain {
 
   /** What came to the payee, minus what it sent, by the block. */
   balanceOf(payee: string, number: number): bigint {
-    return this.within(FIRST_BLOCK, number)
-      .flatMap(({ moves }) => moves)
+    this.mine();
+    return this.#moved(payee, number);
+  }
+
+  #moved(owner: string, number: number): bigint {
+    return this.transactions
+      .flatMap(({ block, moves }) => (block !== null && block <= number ? moves : []))
       .reduce(
-        (sum, { from, to, amount }) => sum + (to === payee ? amount : 0n) - (from === payee ? amount : 0n),
+        (sum, { from, to, amount }) => sum + (to === owner ? amount : 0n) - (from === owner ? amount : 0n),
         0n,
       );
   }
@@ -208,9 +260,10 @@ export class MemoryChain {
     return moves?.map(({ from, to, amount }) => ({ asset, sender: from, recipient: to, amount })) ?? null;
   }
 
-  /** The last block at this time, Unix seconds. */
+  /** The last block before this time, Unix seconds; 0: none is. */
   blockBefore(time: number): number {
-    return Math.min(this.height, Math.max(FIRST_BLOCK, blockAt(time * 1000 - this.#options.startMs)));
+    const number = FIRST_BLOCK + Math.ceil((time - this.timeOf(FIRST_BLOCK)) / BLOCK_SECONDS) - 1;
+    return number < FIRST_BLOCK ? 0 : Math.min(this.height, number);
   }
 
   /** Names the last reorganisation that replaced the block. */

@@ -91,6 +91,7 @@ type Shown = {
   readonly head: () => number;
   readonly safe: number;
   readonly timeOf: (block: number) => number;
+  readonly hashOf: (block: number) => Hex;
   readonly logs: () => readonly NodeLog[];
   /** null: there is no such transaction. */
   readonly receipt: (hash: string) => readonly NodeLog[] | null;
@@ -169,7 +170,9 @@ export const HEAD = 10_000;
 const T0 = 1_767_323_045;
 /** A block each two seconds. */
 export const timeOf = (block: number): number => T0 + block * 2;
-export const hashOf = (block: number): Hex => pad(numberToHex(block + 0xb10c0000), { size: 32 });
+/** As the chain in memory names its blocks: a fork, then the number. */
+export const hashOf = (block: number): Hex => `0xb10c0000${block.toString(16).padStart(56, '0')}`;
+const numberOf = (hash: Hex): number => Number(BigInt.asUintN(224, BigInt(hash)));
 
 const topic = (address: string): Hex => pad(address.toLowerCase() as Hex, { size: 32 });
 
@@ -182,6 +185,7 @@ export async function startScriptedNode(
     head: () => head,
     safe: HEAD - 10,
     timeOf: timeAt,
+    hashOf,
     logs: () => logs,
     receipt(hash) {
       const found = receipt.filter(({ transactionHash }) => transactionHash === hash);
@@ -205,37 +209,36 @@ export async function startScriptedNode(
 /** Of every owner, in units. */
 const BALANCE = 12_500_000n;
 
-/** A chain of the machine's time, of 10,000 blocks where it has no beginning. What is `MINED` is in its last block at once. */
+/** A chain of the machine's time, of 10,000 blocks where it has no beginning. */
 export function chainOfNow(
   startMs = Math.floor(Date.now() / 1000 - HEAD * BLOCK_SECONDS) * 1000,
 ): MemoryChain {
-  const hashOf = (n: number) => `0x${String(n).padStart(64, '0')}`;
-  return new MemoryChain({ startMs, now: () => Date.now() - startMs, hashOf });
+  return new MemoryChain({ startMs, now: () => Date.now() - startMs });
 }
-export const MINED = -BLOCK_SECONDS * 1000;
 
 /** A node of the chain, on which `asset` has moved. */
 export const startChainNode = (chain = chainOfNow(), asset = USDC) =>
   startNode({
     head: () => chain.height,
     safe: Number.POSITIVE_INFINITY,
-    timeOf: (block) => (block === chain.height ? Math.floor(Date.now() / 1000) : chain.timeOf(block)),
+    timeOf: (block) => chain.timeOf(block),
+    hashOf: (block) => (chain.block(block)?.hash ?? hashOf(block)) as Hex,
     logs: () => chain.within(0, chain.height).flatMap((one) => logsOf(one, asset)),
     receipt(hash) {
       const found = chain.within(0, chain.height).find((one) => one.hash === hash);
       return found === undefined ? null : logsOf(found, asset);
     },
     isUsed: (payer, nonce) => chain.endOf({ payer: payer.toLowerCase(), nonce }) !== null,
-    balanceOf: () => BALANCE,
+    balanceOf: (owner, block) => BALANCE + chain.balanceOf(owner.toLowerCase(), block),
   });
 export type ChainNode = Awaited<ReturnType<typeof startChainNode>>;
 
-/** The use of the authorization, then the transfer, as USDC writes them. */
-function logsOf({ hash, block, authorization, moves }: Transaction, asset: string): NodeLog[] {
+/** The end of the authorization, then the transfer, as USDC writes them. */
+function logsOf({ hash, kind, block, authorization, moves }: Transaction, asset: string): NodeLog[] {
   const common = { address: asset, transactionHash: hash, blockNumber: block };
   const used = authorization && {
     ...common,
-    topics: [USED, topic(authorization.payer), authorization.nonce],
+    topics: [kind === 'use' ? USED : CANCELLED, topic(authorization.payer), authorization.nonce],
     data: '0x',
     logIndex: 0,
   };
@@ -280,7 +283,7 @@ async function startNode(shown: Shown) {
       ? null
       : {
           number: numberToHex(number),
-          hash: hashOf(number),
+          hash: shown.hashOf(number),
           timestamp: numberToHex(Math.max(0, shown.timeOf(number))),
           transactions: [],
           ...faults.block,
@@ -345,7 +348,7 @@ async function startNode(shown: Shown) {
   const wire = (log: NodeLog) => ({
     ...log,
     blockNumber: log.blockNumber === null ? null : numberToHex(log.blockNumber),
-    blockHash: hashOf(log.blockNumber ?? 0),
+    blockHash: shown.hashOf(log.blockNumber ?? 0),
     logIndex: numberToHex(log.logIndex),
     transactionIndex: '0x0',
   });
@@ -359,7 +362,7 @@ async function startNode(shown: Shown) {
       if (faults.safe === 'unknown') throw new FailedCall({ code: -32602, message: 'invalid block tag' });
       return block(Math.min(faults.safe, end));
     },
-    eth_getBlockByHash: ([hash]: [Hex]) => block(Number(BigInt(hash) - 0xb10c0000n)),
+    eth_getBlockByHash: ([hash]: [Hex]) => block(numberOf(hash)),
     eth_call: ([{ to, data }, at]: [{ to: Hex; data: Hex }, string], chainId) =>
       called(chainId, to, data, at),
     eth_getLogs: ([filter]: [Filter]) => logsOf(filter).map(wire),

@@ -1,7 +1,5 @@
 // A proxy in front of a facilitator. It injects faults as configured, and records every call and whether money moved.
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { text } from 'node:stream/consumers';
-import { loopbackServer } from './loopback-server.ts';
+import { type FrontAnswer, startRelayFront } from './relay-front.ts';
 
 /**
  * Before the facilitator acts: `http_500` (a text), `json_500`, `not_json` (200 with a text), `refuse` (connection
@@ -75,89 +73,57 @@ export async function startFaultProxy(behind: string): Promise<FaultProxy> {
     return call;
   }
 
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const kind = request.url?.slice(1);
-    const body = await text(request);
-    const call = kind === 'verify' || kind === 'settle' ? await recorded(kind, body) : null;
+  const front = await startRelayFront(behind);
+  front.rule(async ({ path, body }, forward) => {
+    const kind = path.slice(1);
+    if (kind !== 'verify' && kind !== 'settle') return forward();
+    const call = await recorded(kind, body);
     try {
-      await act(request, response, body, call);
+      const early = beforeActing(call);
+      if (early !== undefined) return early;
+      const forwarded = await forward();
+      call.moved = kind === 'settle' && JSON.parse(forwarded.body).success === true;
+      return afterActing(call, forwarded);
     } finally {
-      if (call !== null) call.ended = true;
+      call.ended = true;
     }
-  }
-
-  async function act(
-    request: IncomingMessage,
-    response: ServerResponse,
-    body: string,
-    call: FacilitatorCall | null,
-  ): Promise<void> {
-    const early = call === null ? null : beforeActing(call);
-    if (early === 'hang') return;
-    if (early === 'refuse') {
-      response.destroy();
-      return;
-    }
-    if (early !== null) {
-      response.writeHead(...early.head).end(early.body);
-      return;
-    }
-    const method = request.method ?? 'GET';
-    // keepalive: false, since a kept-alive connection may be closing, which would be an unwanted fault.
-    const options = { method, keepalive: false, ...(body === '' ? {} : { body }) };
-    const forwarded = await fetch(`${behind}${request.url}`, options);
-    const said = await forwarded.text();
-    if (call !== null) call.moved = call.kind === 'settle' && JSON.parse(said).success === true;
-    answer(response, call?.fault ?? 'pass', forwarded.status, said);
-  }
-
-  const { url, down, up } = await loopbackServer(handle);
+  });
   return {
-    url,
+    url: front.url,
     calls,
     callsOf,
     rule: (next) => {
       rule = next;
     },
-    down,
-    up,
+    down: front.down,
+    up: front.up,
   };
 }
 
-type Early = {
-  readonly head: readonly [status: number, headers: Record<string, string>];
-  readonly body: string;
+const reply = (status: number, body: string, type = 'application/json'): FrontAnswer => ({
+  status,
+  headers: { 'content-type': type },
+  body,
+});
+const EARLY: Partial<Record<Fault, FrontAnswer | 'hang' | null>> = {
+  hang: 'hang',
+  refuse: null,
+  http_500: reply(500, 'upstream connect error', 'text/plain'),
+  json_500: reply(500, '{"error":"internal error","message":"signature value invalid"}'),
+  not_json: reply(200, '<html>all is well</html>', 'text/plain'),
 };
 
-function beforeActing({ fault, nonce }: FacilitatorCall): Early | 'hang' | 'refuse' | null {
-  const plain = { 'content-type': 'text/plain' };
-  const json = { 'content-type': 'application/json' };
-  switch (fault) {
-    case 'hang':
-    case 'refuse':
-      return fault;
-    case 'http_500':
-      return { head: [500, plain], body: 'upstream connect error' };
-    case 'json_500':
-      return { head: [500, json], body: '{"error":"internal error","message":"signature value invalid"}' };
-    case 'not_json':
-      return { head: [200, plain], body: '<html>all is well</html>' };
-    case 'invented':
-      return { head: [200, json], body: JSON.stringify({ ...INVENTED, transaction: nonce }) };
-    default:
-      return null;
-  }
-}
+/** undefined: the facilitator acts. */
+const beforeActing = ({ fault, nonce }: FacilitatorCall) =>
+  fault === 'invented'
+    ? reply(200, JSON.stringify({ success: true, network: 'eip155:8453', transaction: nonce }))
+    : EARLY[fault];
 
-const INVENTED = { success: true, network: 'eip155:8453' };
-
-function answer(response: ServerResponse, fault: Fault, status: number, said: string): void {
-  const json = { 'content-type': 'application/json' };
-  if (fault === 'hang_after') return;
-  if (fault === 'cut') response.destroy();
-  else if (fault === 'json_500_after') response.writeHead(500, json).end('{"error":"internal error"}');
-  else if (fault === 'pending') {
-    const pending = { ...JSON.parse(said), success: false, errorReason: 'settlement_pending' };
-    response.writeHead(200, json).end(JSON.stringify(pending));
-  } else response.writeHead(status, json).end(said);
+function afterActing({ fault }: FacilitatorCall, answer: FrontAnswer): FrontAnswer | 'hang' | null {
+  if (fault === 'hang_after') return 'hang';
+  if (fault === 'cut') return null;
+  if (fault === 'json_500_after') return reply(500, '{"error":"internal error"}');
+  if (fault !== 'pending') return answer;
+  const pending = { ...JSON.parse(answer.body), success: false, errorReason: 'settlement_pending' };
+  return reply(200, JSON.stringify(pending));
 }

@@ -1,4 +1,4 @@
-// A proxy between a buyer and a relay: passes everything on, records all, and changes what a test specifies.
+// A proxy in front of a relay or a facilitator: passes everything on, records all, and changes what a test specifies.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { loopbackServer } from './loopback-server.ts';
@@ -14,11 +14,11 @@ export type FrontAnswer = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 };
-/** `null`: the connection is cut without an answer. */
+/** `null`: the connection is cut without an answer. `hang`: there is none until the caller gives up. */
 export type FrontRule = (
   request: FrontRequest,
   forward: () => Promise<FrontAnswer>,
-) => Promise<FrontAnswer | null>;
+) => Promise<FrontAnswer | 'hang' | null>;
 
 export type RelayFront = {
   readonly url: string;
@@ -28,18 +28,20 @@ export type RelayFront = {
   rule(rule: FrontRule | null): void;
   /** Values of PAYMENT-SIGNATURE that came, in order. */
   readonly payments: readonly string[];
-  close(): Promise<void>;
+  /** Closes the port and every connection. */
+  down(): Promise<void>;
+  /** Opens the same port again. */
+  up(): Promise<void>;
 };
 
-export async function startRelayFront(): Promise<RelayFront> {
-  let behind = '';
+export async function startRelayFront(behind = ''): Promise<RelayFront> {
   let rule: FrontRule | null = null;
   const payments: string[] = [];
   const server = await loopbackServer(async (request, response) =>
     reply(request, response, await answer(request)),
   );
 
-  async function answer(incoming: IncomingMessage): Promise<FrontAnswer | null> {
+  async function answer(incoming: IncomingMessage): Promise<FrontAnswer | 'hang' | null> {
     const { method = 'GET', url: path = '/' } = incoming;
     const headers = Object.fromEntries(
       Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
@@ -61,7 +63,8 @@ export async function startRelayFront(): Promise<RelayFront> {
       rule = next;
     },
     payments,
-    close: server.down,
+    down: server.down,
+    up: server.up,
   };
 }
 
@@ -78,11 +81,18 @@ async function forwarded(
     headers: endToEnd(Object.entries(headers)),
     ...(body === '' ? {} : { body }),
     redirect: 'manual',
+    // A kept-alive connection may be closing, which would be an unwanted fault.
+    keepalive: false,
   });
   return { status: answer.status, headers: endToEnd(answer.headers), body: await answer.text() };
 }
 
-function reply(request: IncomingMessage, response: ServerResponse, answer: FrontAnswer | null): void {
+function reply(
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: FrontAnswer | 'hang' | null,
+): void {
+  if (answer === 'hang') return;
   if (answer === null) request.socket.destroy();
   else response.writeHead(answer.status, answer.headers).end(answer.body);
 }

@@ -1,5 +1,6 @@
 // The admission of a call, as a test drives it: DNS, quotas and slots that answer as scripted and record it.
 
+import { lookAt, stateOf, Windows } from '#src/adapters/quota/memory.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Resolution, Resolver } from '#src/ports/resolver.ts';
@@ -49,44 +50,35 @@ export type ScriptedQuota = Quota & {
 /** Windows that never end. `steps`: gets `look` or `take` and the rule's name. */
 export function scriptedQuota(steps: Trace = []): ScriptedQuota {
   const calls: QuotaCall[] = [];
-  const counts = new Map<string, number>();
+  const windows = new Windows(undefined, () => 0);
   const full = new Map<string, number>();
   let broken = false;
-  const stateAfter = ({ name, maxRequests: limit }: QuotaRule, count: number): QuotaState => {
-    const resetMs = full.get(name) ?? 60_000;
-    return {
-      allowed: count <= limit && !full.has(name),
-      limit,
-      remaining: Math.max(0, limit - count),
-      resetMs,
-    };
+  const shown = ({ name }: QuotaRule, state: QuotaState): QuotaState => {
+    const resetMs = full.get(name);
+    return resetMs === undefined ? state : { ...state, allowed: false, resetMs };
   };
   const note = (how: QuotaCall['how'], rule: QuotaRule, key: string) => {
     calls.push({ how, rule, key });
     steps.push(`${how} ${rule.name}`);
-    return `${rule.name} ${key}`;
   };
   return {
     calls,
     taken: (ruleName) => calls.filter(({ how, rule }) => how === 'take' && rule.name === ruleName).length,
-    exhaust: (ruleName, resetMs) => {
-      full.set(ruleName, resetMs);
-    },
+    exhaust: (ruleName, resetMs) => void full.set(ruleName, resetMs),
     breakNextTake: () => {
       broken = true;
     },
     async take(rule, key) {
-      const id = note('take', rule, key);
+      note('take', rule, key);
       if (broken) {
         broken = false;
         throw new Error('the quota store broke');
       }
-      const count = (counts.get(id) ?? 0) + 1;
-      counts.set(id, count);
-      return stateAfter(rule, count);
+      return shown(rule, stateOf(rule, windows.add(rule, key)));
     },
     async look(rule, key) {
-      return stateAfter(rule, (counts.get(note('look', rule, key)) ?? 0) + 1);
+      note('look', rule, key);
+      return shown(rule, lookAt(windows, rule, key));
     },
   };
 }

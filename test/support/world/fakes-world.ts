@@ -16,13 +16,15 @@ import { UnchargedLimit } from '#src/usecases/execution/uncharged-limit.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { JOB, load } from '#src/usecases/process/stream.ts';
 import { streamWatch } from '#src/usecases/process/watch.ts';
-import { type ScriptedPayments, scriptedPayments } from '#test/support/chain/fakes-payments.ts';
-import { JOB_ID, jobStarted } from '#test/support/given/given-events.ts';
+import { MemoryChain } from '#test/support/chain/memory-chain.ts';
+import { type MemoryPayments, memoryPayments } from '#test/support/chain/memory-payments.ts';
+import { JOB_ID, jobStarted, T0 } from '#test/support/given/given-events.ts';
 import { factsOfJob } from '#test/support/given/given-receipt.ts';
 import { hashWith, primitives, signerOf, testKey } from '#test/support/given/primitives.ts';
 import { type FaultyLog, faultyLog } from '#test/support/log/fakes-log.ts';
 import { memoryLog } from '#test/support/log/memory-log.ts';
-import { collectingLogger, manualClock, scriptedOutbound, seededEntropy, type Trace } from './fakes.ts';
+import { Random } from '#test/support/world/random.ts';
+import { collectingLogger, manualClock, scriptedOutbound, type Trace } from './fakes.ts';
 import { scriptedQuota, scriptedResolver, tracedSlots } from './fakes-admission.ts';
 
 export type World = ReturnType<typeof world>;
@@ -52,7 +54,7 @@ export const targetRules: TargetRules = {
 /** `shared`: what the processes of one deployment have in common. */
 export type Shared = {
   readonly log: FaultyLog;
-  readonly payments: ScriptedPayments;
+  readonly payments: MemoryPayments;
   readonly key: ReturnType<typeof testKey>;
   /** Appends, settlements, look-ups on chain and calls to the target, in order. */
   readonly trace: readonly string[];
@@ -73,7 +75,12 @@ export function shared({ together = false } = {}): Shared {
       steps.push(step);
     },
   };
-  const payments = scriptedPayments(both, steps);
+  const payments = memoryPayments(new MemoryChain({ startMs: T0, now: () => 0 }), {
+    asked(call) {
+      if (call === 'settle' || call === 'lookUp') both.push(call);
+      else steps.push(call === 'judge' ? 'payment' : call);
+    },
+  });
   return { trace, steps, both, log: faultyLog(both, memoryLog(), { together }), payments, key: testKey() };
 }
 
@@ -90,7 +97,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
   const deps: ExecuteDeps = {
     log,
     clock,
-    entropy: seededEntropy(processes),
+    entropy: new Random(processes),
     logger,
     outbound,
     keyedHash,

@@ -1,7 +1,7 @@
 // The ports as a test drives them: time moves only when the test advances it, randomness is seeded, and the world answers
 // as scripted.
 import { setImmediate } from 'node:timers/promises';
-import type { Clock, Entropy } from '#src/ports/clock.ts';
+import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
@@ -82,27 +82,6 @@ export async function letPass<T>(clock: ManualClock, promise: Promise<T>): Promi
     if (!clock.advanceToNext()) throw new Error('it waits for something that no time brings');
   }
   return promise;
-}
-
-/** Deterministic and never twice the same (mulberry32). */
-export function seededEntropy(seed = 1): Entropy {
-  let state = seed >>> 0;
-  const next = () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-  const bytes = (count: number) => Uint8Array.from({ length: count }, () => Math.floor(next() * 256));
-  return {
-    bytes,
-    uuid() {
-      const text = Buffer.from(bytes(16)).toString('hex');
-      const [a, b, c, d] = [text.slice(0, 8), text.slice(8, 12), text.slice(13, 16), text.slice(17, 20)];
-      return `${a}-${b}-4${c}-8${d}-${text.slice(20)}`;
-    },
-    fraction: next,
-  };
 }
 
 export type CollectingLogger = Logger & {

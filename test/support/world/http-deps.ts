@@ -20,7 +20,8 @@ import { presentedPayment } from '#test/support/chain/fakes-payments.ts';
 import { ALL_WELL } from '#test/support/given/all-well.ts';
 import { at, commitment, decisionRecorded } from '#test/support/given/given-events.ts';
 import { payloadOf } from '#test/support/given/given-receipt.ts';
-import { type CollectingLogger, collectingLogger, seededEntropy } from './fakes.ts';
+import { Random } from '#test/support/world/random.ts';
+import { type CollectingLogger, collectingLogger } from './fakes.ts';
 import { noTransparency } from './no-transparency.ts';
 
 export const JOB = 'job_0000000000000000000000000a';
@@ -383,7 +384,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
     payments: null,
     quota: countingQuota(),
     clock: systemClock(),
-    entropy: seededEntropy(),
+    entropy: new Random(),
     logger: log,
     operators: unseen,
     clientKey: (address) => `key of ${address}`,

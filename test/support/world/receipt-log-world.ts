@@ -16,7 +16,8 @@ import { receiptSigned } from '#test/support/given/given-events.ts';
 import { primitives, type TestKey, testKey } from '#test/support/given/primitives.ts';
 import { type FaultyLog, faultyLog } from '#test/support/log/fakes-log.ts';
 import { MTH } from '#test/support/witness/rfc6962.ts';
-import { collectingLogger, manualClock, seededEntropy } from './fakes.ts';
+import { Random } from '#test/support/world/random.ts';
+import { collectingLogger, manualClock } from './fakes.ts';
 import { given } from './fakes-world.ts';
 
 export const STREAM = 'log-receipts';
@@ -94,7 +95,7 @@ export async function keeper(common: Deployment, options: Options = {}) {
   const clock = manualClock();
   const logger = collectingLogger();
   const ending = new AbortController();
-  const journal = { log, clock, logger, entropy: seededEntropy(++processes), ending: ending.signal };
+  const journal = { log, clock, logger, entropy: new Random(++processes), ending: ending.signal };
   const held = { key };
   const checkpointSigner: CheckpointSigner = {
     current: () => held.key,

@@ -1,5 +1,6 @@
 // A log of payments beside a chain, for the tests of the reconciliation: payments in any state, what the chain has of them,
 // and rounds of one or more processes.
+
 import assert from 'node:assert/strict';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import { identityText, type PaymentReserved } from '#src/domain/events/payment.ts';
@@ -29,7 +30,8 @@ import {
 } from '#test/support/given/given-events.ts';
 import { faultyLog } from '#test/support/log/fakes-log.ts';
 import { memoryLog } from '#test/support/log/memory-log.ts';
-import { collectingLogger, manualClock, seededEntropy } from './fakes.ts';
+import { Random } from '#test/support/world/random.ts';
+import { collectingLogger, manualClock } from './fakes.ts';
 import { given, typesIn } from './fakes-world.ts';
 
 export type ReconciledWorld = ReturnType<typeof reconciledWorld>;
@@ -53,7 +55,7 @@ export function reconciledWorld() {
       log,
       ledger,
       clock,
-      entropy: seededEntropy(++processes),
+      entropy: new Random(++processes),
       logger,
       scan: chain.scan,
       lookUp: chain.lookUp,

@@ -1,4 +1,5 @@
 // A log with witnesses over a faked log and a virtual clock: witnesses of the standard, asked without a network.
+
 import { createHash } from 'node:crypto';
 import { parseWitnessPolicy, type WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
@@ -11,7 +12,8 @@ import type {
 import { type WitnessedLog, Witnesses } from '#src/usecases/witnesses/witnesses.ts';
 import { primitives } from '#test/support/given/primitives.ts';
 import { type C2spAnswer, C2spWitness } from '#test/support/witness/c2sp-witness.ts';
-import { quiet, seededEntropy } from './fakes.ts';
+import { Random } from '#test/support/world/random.ts';
+import { quiet } from './fakes.ts';
 import {
   type Deployment,
   deployment,
@@ -91,7 +93,7 @@ export async function asker(
   const asking = new Witnesses({
     log: options.log ?? common.log,
     clock: it.clock,
-    entropy: seededEntropy(common.log.events.length + 1000),
+    entropy: new Random(common.log.events.length + 1000),
     logger: it.logger,
     quorum: policy.quorum,
     witnesses: policy.witnesses.map((known, n) => ({ known, port: (witnesses[n] as ReachedWitness).port })),

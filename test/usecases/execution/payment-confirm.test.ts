@@ -8,7 +8,8 @@ import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import { nonceUsed, presentedPayment } from '#test/support/chain/fakes-payments.ts';
+import { presentedPayment } from '#test/support/chain/fakes-payments.ts';
+import { nonceUsed } from '#test/support/chain/memory-payments.ts';
 import { execute } from '#test/support/given/given-call.ts';
 import {
   PAYMENT_STREAM,

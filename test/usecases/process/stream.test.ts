@@ -25,14 +25,15 @@ import {
   paymentReserved,
 } from '#test/support/given/given-events.ts';
 import { lostAnswer, unavailable } from '#test/support/log/fakes-log.ts';
-import { letPass, quiet, seededEntropy } from '#test/support/world/fakes.ts';
+import { letPass, quiet } from '#test/support/world/fakes.ts';
 import { given, type World, world } from '#test/support/world/fakes-world.ts';
+import { Random } from '#test/support/world/random.ts';
 
 const STREAM = `job-${JOB_ID}`;
 const started = (it: World) => envelope(it.deps, [jobStarted()], JOB_ID);
 
 test('an envelope draws fresh random ids at each call, and contains correlation and causation', () => {
-  const deps = { entropy: seededEntropy() };
+  const deps = { entropy: new Random() };
   const events = [jobStarted(), attemptRetried()];
   const [first, second] = envelope(deps, events, JOB_ID, 'cause');
   assert.deepEqual(first?.metadata, { $correlationId: JOB_ID, $causationId: 'cause' });

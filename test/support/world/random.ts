@@ -1,9 +1,10 @@
 // Chance under a seed: the same seed draws the same numbers in the same order (mulberry32).
+import type { Entropy } from '#src/ports/clock.ts';
 
-export class Random {
+export class Random implements Entropy {
   #state: number;
 
-  constructor(seed: number) {
+  constructor(seed = 1) {
     this.#state = seed >>> 0;
     // Seeds that follow each other begin with unlike numbers.
     for (let i = 0; i < 4; i++) this.next();
@@ -51,6 +52,15 @@ export class Random {
 
   bytes(count: number): Uint8Array {
     return Uint8Array.from({ length: count }, () => Math.floor(this.next() * 256));
+  }
+
+  fraction(): number {
+    return this.next();
+  }
+
+  uuid(): string {
+    const hex = Buffer.from(this.bytes(16)).toString('hex');
+    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
   }
 
   /** Another stream of numbers, which later draws of this one do not change. */
