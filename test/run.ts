@@ -1,7 +1,7 @@
 // The test runner. Its last line is the sum of all runs: `N passed, N failed[, N skipped]`.
 //
 //   bun test/run.ts [part …]           the fast set under Bun: what `bun run test` runs
-//   bun test/run.ts --more             what the fast set leaves out, but for `--full`: longer journeys
+//   bun test/run.ts --more             what the fast set leaves out, but for `--full` and `bun run check`: longer journeys
 //   bun test/run.ts --deno [part …]    what depends on the runtime, under Deno
 //   bun test/run.ts --full [part …]    every file under Bun, then every file under Deno, with long property runs; then the
 //                                      paid journeys in the other cells
@@ -10,8 +10,8 @@
 //
 //   bun test/run.ts --update           writes test/fixtures/model-versions.json again, from the projections, after a change of one
 //
-// A part selects the files whose path contains it. Files of the in-process rooms share processes; every other file has
-// a process of its own. Also counted as failed: a file that ran no test, a run that ended badly, and a test that was
+// A part selects the files whose path contains it. Files that start no process share one; every other file has a process
+// of its own. Also counted as failed: a file that ran no test, a run that ended badly, and a test that was
 // skipped without a stated requirement.
 import { spawnSync } from 'node:child_process';
 import { closeSync, existsSync, globSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
@@ -41,9 +41,9 @@ type BatchResult = {
   readonly cpuSeconds: number;
 };
 
-/** Rooms whose tests share nothing but the module cache: to load it costs a file more than its tests. */
+/** Files that share nothing but the module cache: to load it costs a file more than its tests. */
 const IN_PROCESS =
-  /^test\/(adapters\/(buyer|payments)|app|architecture|discovery|domain|http|usecases|verify)\//;
+  /^test\/(adapters\/(buyer|calendar|event-log\/(checkpoint|log-memory|eventstoredb\/(discover|url)|sqlite\/(event-log|file|group|size|subscribe))|logging|outbound|payments|quota\/memory|runtime|signing|telemetry|vault|witness)|app|architecture|assets|bench\/results|buyer|client|config|demo\/(certificates|story)|discovery|domain|http|junit|lib|projections\/(fold|generations|model|percentiles|progress|read|session|tree)|support|usecases|verify)/;
 const BATCH_COUNT = 4;
 
 /**
@@ -54,11 +54,18 @@ const FULL_ONLY =
   /^test\/((bench|soak)\/smoke|deploy\/(binary|image)|journeys\/(cluster-(eventstore|schedules|sqlite)|paid-books|rebuild|upgrade|states-(chain|shared)|faults-postgres-frozen))\.test/;
 
 /**
- * Real processes for minutes: each kind of outage, refused start, damage and browser page. The fast set has one journey for
- * each promise, and the rules of these at a lower level.
+ * Real processes for minutes: each kind of outage, refused start, damage, proxy and browser page; hundreds of simulated
+ * histories, audits of changed ones and random requests. The fast set has one journey for each promise, and the rules of
+ * these at a lower level.
  */
 const MORE =
-  /^test\/(journeys\/(damaged-|faults-(embedded|log-(drops|stopped))|missing-log|newer-release|pages|paid-(confirmed|facilitator|processes|reconciled|schedules-pay|secrets)|published-verifier|refused-|schedule-secrets|shared-|snippets|start|states-(books|embedded)|stop-behind|verify-pages|witnesses)|demo\/(demo|paid)\.|cli\/(audit|backup|doctor|export|pay|rebuild)\.|adapters\/read-store\/(pglite-(damage|directory|image)|postgres-)|projections\/(projector-|purge|rebuild)|bench\/records)/;
+  /^test\/(journeys\/(crash|damaged-|discovery-tool|faults-(embedded|log-)|keys|missing-log|newer-release|pages|paid-(confirmed|facilitator|processes|reconciled|schedules-pay|secrets)|published-verifier|refused-|schedule-secrets|shared-|snippets|start|states-(books|disk|embedded)|stop|verify-pages|web-bot-auth|witness)|demo\/(demo|paid)\.|deploy\/(default-)?proxies|cli\/(audit|backup|doctor|export|launcher|pay|rebuild)\.|adapters\/(event-log\/(eventstoredb\/faults|sqlite\/damage)|outbound\/https-load|quota\/postgres-away|read-store\/(pglite-|postgres-))|projections\/(projector-|purge|rebuild)|bench\/records|simulation\/(defects|simulation)|usecases\/audit\/audit-(mutations|slices)|verify\/(package|python)|http\/(fuzz|openapi\/generated))/;
+
+/** Run by `bun run check`. */
+const CHECKED = /^test\/architecture\//;
+
+/** The embedded read store, and that of a server: both are PostgreSQL, and the fast set runs their contract once. */
+const EMBEDDED = /^test\/adapters\/read-store\/pglite\.test/;
 
 /** What the table of payments states, and its kills: repeated in each cell. Two processes in any cell: the pairs. */
 const PAID_TABLE = /^test\/journeys\/paid-(books|confirmed|facilitator|killed|once|reconciled|refund)\.test/;
@@ -69,7 +76,7 @@ const DENO_SET =
 
 /** Started first, in this order, as the run ends when the longest file does: files that wait for leases, then work. */
 const LONGEST = [
-  /journeys\/(paid-(books|processes)|shared-postgres)\.test/,
+  /(journeys\/(paid-(books|processes)|shared-postgres)|read-store\/postgres|simulation\/simulation)\.test/,
   /journeys\/(paid-|cluster-|faults-|crash|audit|keys)/,
   /read-store\/pglite|cli\/(pay|rebuild|export|audit|keys)|demo\/|journeys\/|bench\/smoke/,
 ];
@@ -92,11 +99,12 @@ async function main(args: readonly string[]): Promise<number> {
   const all = globSync('test/**/*.test.ts', { cwd: root }).sort();
   const selected = all.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)));
   const usual = selected.filter((file) => parts.length > 0 || !FULL_ONLY.test(file));
-  const fast = usual.filter((file) => parts.length > 0 || !MORE.test(file));
-  const more = usual.filter((file) => MORE.test(file));
   const deno = selected.filter((file) => parts.length > 0 || DENO_SET.test(file));
   const postgres = await sharedPostgres();
   if (postgres !== null) shared[SHARED_POSTGRES] = postgres.url;
+  const isMore = (file: string) => MORE.test(file) || (postgres !== null && EMBEDDED.test(file));
+  const fast = usual.filter((file) => parts.length > 0 || !(isMore(file) || CHECKED.test(file)));
+  const more = usual.filter(isMore);
   if (set === '--full' || set === '--cells') shared.RELAY_TEST_LONG = '1';
   const results: BatchResult[] = [];
   try {

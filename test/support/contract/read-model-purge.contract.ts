@@ -234,6 +234,7 @@ export function purgeContract(harness: ReadStoreHarness): void {
       await dropGenerations(store);
       const runner = runnerOver(log, store, { retentionMs });
       const models = servedBy(runner);
+      await reached(runner, await log.head());
       await waitFor('the purge to end', async () => {
         const { jobs, receipts } = await models.store.counts();
         return jobs === left.jobs && receipts === left.receipts;

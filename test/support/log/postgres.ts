@@ -92,7 +92,9 @@ async function privateServer(programs: string): Promise<PostgresServer & { reado
   );
   const port = await fixedPort();
   const settings = [
-    'fsync=off',
+    // Nothing outlives the run.
+    ...['fsync=off', 'full_page_writes=off', 'synchronous_commit=off', 'autovacuum=off', 'jit=off'],
+    ...['wal_level=minimal', 'max_wal_senders=0', 'checkpoint_timeout=1h', 'max_wal_size=4GB'],
     'max_connections=400',
     'listen_addresses=127.0.0.1',
     `port=${port}`,
