@@ -71,7 +71,7 @@ export function withTimeout<T>(work: Promise<T>, ms: number, onTimeout: () => Er
   return new Promise((resolve, reject) => {
     let timer = setTimeout(() => {
       timer = setTimeout(() => reject(onTimeout()), 0);
-    }, ms);
+    }, Math.max(0, ms));
     work.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import process from 'node:process';
 import { test } from 'node:test';
-import { Cancel, sleep } from '#src/lib/time.ts';
+import { Cancel, sleep, withTimeout } from '#src/lib/time.ts';
 
 test('Cancel: a sleep ends as soon as it aborts, and at once if it has aborted before', async () => {
   const cancel = new Cancel();
@@ -24,4 +25,18 @@ test('Cancel: a sleep that ended in time no longer listens, and each listener is
   cancel.abort();
   assert.equal(calls, 1);
   cancel.removeEventListener('abort', listener);
+});
+
+test('a timeout that is over before it begins is one, and nothing is written about it', async () => {
+  const warnings: string[] = [];
+  const note = ({ name }: Error) => warnings.push(name);
+  process.on('warning', note);
+  try {
+    const late = () => new Error('late');
+    await assert.rejects(withTimeout(new Promise(() => undefined), -692, late), /late/);
+    await new Promise(setImmediate);
+  } finally {
+    process.off('warning', note);
+  }
+  assert.deepEqual(warnings, []);
 });
