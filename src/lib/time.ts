@@ -69,9 +69,12 @@ export function sleep(ms: number, ...signals: readonly AbortSignalLike[]): Promi
  */
 export function withTimeout<T>(work: Promise<T>, ms: number, onTimeout: () => Error): Promise<T> {
   return new Promise((resolve, reject) => {
-    let timer = setTimeout(() => {
-      timer = setTimeout(() => reject(onTimeout()), 0);
-    }, Math.max(0, ms));
+    let timer = setTimeout(
+      () => {
+        timer = setTimeout(() => reject(onTimeout()), 0);
+      },
+      Math.max(0, ms),
+    );
     work.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }
