@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import process from 'node:process';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { Cancel, sleep, withTimeout } from '#src/lib/time.ts';
 
 test('Cancel: a sleep ends as soon as it aborts, and at once if it has aborted before', async () => {
@@ -34,7 +35,7 @@ test('a timeout that is over before it begins is one, and nothing is written abo
   try {
     const late = () => new Error('late');
     await assert.rejects(withTimeout(new Promise(() => undefined), -692, late), /late/);
-    await new Promise(setImmediate);
+    await setImmediate();
   } finally {
     process.off('warning', note);
   }

@@ -9,6 +9,7 @@ import {
   sign,
   verify,
 } from 'node:crypto';
+import { setImmediate } from 'node:timers';
 import { toBase64url } from '#src/domain/encoding.ts';
 import { thumbprintText } from '#src/domain/signing-keys/keys.ts';
 import { deleteOldest } from '#src/lib/delete-oldest.ts';
