@@ -30,7 +30,7 @@ test(`rate_limited: the call of an address of which ${PER_DAY} payments were not
   await rejectedCalls(it, PER_DAY);
   const [events, verifies] = [it.log.events.length, it.payments.calls.verify];
   const { refused, retryAfterSeconds, message } = await refusalOf(it, callOf(PER_DAY));
-  assert.deepEqual([refused, retryAfterSeconds], ['rate_limited', 60]);
+  assert.deepEqual([refused, retryAfterSeconds], ['rate_limited', 86_400]);
   assert.match(message, /not charged/);
   assert.deepEqual([it.log.events.length, it.payments.calls.verify], [events, verifies], 'it costs nothing');
   assert.equal(outcomeOf(await execute(it, callOf(PER_DAY + 1, { client: '203.0.113.9' }))), 'ran');
