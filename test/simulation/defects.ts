@@ -195,8 +195,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         `${EXECUTION}/settle-payment.ts`,
-        '  if ((await together.finally(acknowledged)) === null) return null;\n',
-        '  void together.finally(acknowledged);\n',
+        '  if ((await orNull(together.finally(acknowledged))) === null) return null;\n',
+        '  void orNull(together.finally(acknowledged));\n',
       ),
     ],
   },
