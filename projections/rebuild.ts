@@ -99,6 +99,8 @@ const whyNone = async (store: GenerationStore, generation: Generation): Promise<
     ? REPLACED
     : 'this release has no read models of this event log yet: nothing to compare';
 
+const CHANGED = 'the event log or the rows were changed meanwhile: run it again';
+
 type Build = ReturnType<typeof buildIn>;
 
 /** What projects into a schema beside the current one, whose rows are at `head`. */
@@ -143,8 +145,7 @@ function buildIn(deps: ProjectorDeps, options: RebuildOptions, schema: string, h
       await session.run();
     } catch (error) {
       if (!(error instanceof RowsDoubted || error instanceof RowsMoved)) throw error;
-      const changed = 'the event log or the rows were changed meanwhile: run it again';
-      throw error.cause ?? new CannotRebuild(changed);
+      throw error.cause ?? new CannotRebuild(CHANGED);
     }
   }
   return { deps, models, schema, reach, events: () => state.events };
@@ -248,6 +249,7 @@ async function flipped(build: Build, generation: Generation): Promise<RebuildRes
   await applyHorizon(build, generation);
   // What is left for the transaction is little, since the lock holds up readers that wait.
   await build.reach(await log.head());
+  if ((await headIn(store, schema)).loss !== null) throw new CannotRebuild(CHANGED);
   await (await store.shared()).transaction(async (tx) => {
     await mayWait(tx);
     const current = await currentSchema(tx, generation);

@@ -311,6 +311,30 @@ function suite(harness: ReadStoreHarness): void {
       await assertFolded(log, store);
     });
 
+    test('rows that are deleted after the last batch do not become current', async () => {
+      const store = await harness.fresh();
+      const log = await logOf(6);
+      let deleted = 0;
+      const head = async () => {
+        const [building] = await schemas(store);
+        if (building !== undefined && deleted === 0) {
+          const db = await store.open(building.schema);
+          const gone = sql`delete from proofs where job_id = ${jobIdOf(2)} returning job_id`;
+          deleted = (await rowsOf(db, gone)).length;
+        }
+        return log.head();
+      };
+      const changed = new Proxy(log, {
+        get: (target, name) => (name === 'head' ? head : Reflect.get(target, name, target)),
+      });
+      await assert.rejects(rebuilt(changed, store), /were changed meanwhile/);
+      assert.equal(deleted, 1);
+      assert.deepEqual(
+        (await schemas(store)).map(({ state }) => state),
+        ['building'],
+      );
+    });
+
     test('under a running service rows only grow, on every process, through every flip', async () => {
       const [store, other] = [await harness.fresh(), await harness.again()];
       const log = await logOf(10);

@@ -70,6 +70,7 @@ export function scratchIn<T extends Json>(
     }
     runs.write(keys.map((key) => [key, JSON.stringify(buffer.get(key)?.value)] as const));
     if (!isState) db.exec('COMMIT');
+    runs.merge();
     buffer.clear();
     characters = 0;
   }
@@ -118,7 +119,7 @@ export function scratchIn<T extends Json>(
     repeated,
     flush() {
       flush();
-      runs.saveFilter();
+      runs.save();
       flushNotes();
     },
   };

@@ -2,7 +2,7 @@
 // keys, and many runs are merged into one. One index of all rows would be written at as many places as there are new keys.
 import type { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { BloomFilter, type FilterLayer, GrowingFilter } from '#src/lib/bloom-filter.ts';
+import { BITS_PER_TEXT, BloomFilter, type FilterLayer, GrowingFilter } from '#src/lib/bloom-filter.ts';
 import { StateDamaged } from './state-damaged.ts';
 
 export const RUNS_SCHEMA = `
@@ -11,6 +11,7 @@ export const RUNS_SCHEMA = `
   CREATE TABLE runs (run INTEGER PRIMARY KEY) STRICT;
   CREATE TABLE filters (layer INTEGER PRIMARY KEY, texts INTEGER NOT NULL, bits BLOB NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
+  CREATE TABLE contents (checksum INTEGER NOT NULL) STRICT;
 `;
 
 /** Runs of one level that are merged into one of the next. */
@@ -30,6 +31,13 @@ export function sortedRuns(db: DatabaseSync, isState: boolean) {
     .all()
     .map(({ run }) => Number(run));
   const filter = new GrowingFilter(readLayers(db));
+  const contents = (): number =>
+    crc32(JSON.stringify([runs, filter.layers.map(({ texts }) => texts), BITS_PER_TEXT]));
+  if (isState && runs.length + filter.layers.length > 0) {
+    // A run or a layer that is missing would hide rows.
+    const stated = db.prepare('SELECT checksum FROM contents').all();
+    if (stated.length !== 1 || stated[0]?.checksum !== contents()) throw new StateDamaged('contents');
+  }
 
   function checked(key: string, row: Readonly<Record<string, unknown>>): string {
     const text = String(row.value);
@@ -42,17 +50,18 @@ export function sortedRuns(db: DatabaseSync, isState: boolean) {
     runs.push(run);
   }
 
-  /** Merges the last runs while so many are of one level. */
+  /** Merges the last runs while so many are of one level. Outside of a transaction, what it deletes takes little memory. */
   function merge(): void {
     for (let level = 0; level < LEVELS - 1; level++) {
       const merged = runs.filter((run) => run % LEVELS === level);
       const [first, last] = [merged[0], merged.at(-1)];
       if (merged.length < MERGED || first === undefined || last === undefined) return;
       db.prepare(MERGE).run(last + 1, first, last);
-      for (const table of ['scratch', 'runs'])
-        db.prepare(`DELETE FROM ${table} WHERE run BETWEEN ? AND ?`).run(first, last);
+      db.prepare('DELETE FROM runs WHERE run BETWEEN ? AND ?').run(first, last);
       runs.splice(runs.length - merged.length);
       announce(last + 1);
+      const remove = db.prepare(DELETE_SOME);
+      while (Number(remove.run(first, last).changes) > 0);
     }
   }
 
@@ -77,13 +86,18 @@ export function sortedRuns(db: DatabaseSync, isState: boolean) {
         filter.add(key);
       }
       announce(run);
-      merge();
     },
+    merge,
     /** Of all keys from `from` to before `to`, in their order. */
     *range(from: string, to: string): Generator<string> {
       for (const row of range.iterate(from, to)) yield checked(String(row.key), row);
     },
-    saveFilter: () => writeLayers(db, filter),
+    /** What a later run continues. */
+    save(): void {
+      writeLayers(db, filter);
+      db.exec('DELETE FROM contents');
+      db.prepare('INSERT INTO contents (checksum) VALUES (?)').run(contents());
+    },
   };
 }
 
@@ -92,6 +106,10 @@ const MERGE = `
   SELECT ?1, key, value, checksum FROM
     (SELECT key, value, checksum, max(run) FROM scratch WHERE run BETWEEN ?2 AND ?3 GROUP BY key)
   ORDER BY key`;
+
+/** A journal in memory keeps each page that is changed until the end of its transaction. */
+const DELETE_SOME = `
+  DELETE FROM scratch WHERE (run, key) IN (SELECT run, key FROM scratch WHERE run BETWEEN ? AND ? LIMIT 8192)`;
 
 const checksumOf = (key: string, text: string): number => crc32(`${key}\n${text}`);
 

@@ -97,9 +97,13 @@ export function ed25519VerifyInThreadPool(): Verify {
   return verifier(
     (key, message, signature) =>
       new Promise((resolve) => {
-        waiting.push(() =>
-          verify(null, message, key, signature, (error, valid) => resolve(error === null && valid)),
-        );
+        waiting.push(() => {
+          try {
+            verify(null, message, key, signature, (error, valid) => resolve(error === null && valid));
+          } catch {
+            resolve(false);
+          }
+        });
         if (waiting.length === 1) setImmediate(handOver);
         else if (waiting.length === HANDED_OVER) handOver();
       }),
