@@ -93,7 +93,7 @@ export async function readHead(db: Db): Promise<ProjectionHead> {
 /** The rows that a batch changes, and the event that it ends with. */
 export type FoldedBatch = { readonly dirty: Dirty; readonly last: RecordedEvent; readonly events: number };
 
-/** Of which it is known whether they are new, for each row in memory: 15 MB in a rebuild. */
+/** Keys that the filter of new keys is made for, for each row in memory, and at most: 15 MB in a rebuild. */
 const KEYS = 100;
 const KEYS_MOST = 10_000_000;
 

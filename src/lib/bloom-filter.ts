@@ -15,8 +15,7 @@ export class BloomFilter {
   }
 
   /** false: certainly never added. */
-  has(text: string): boolean {
-    const [a, b] = hashesOf(text);
+  has(text: string, [a, b] = hashesOf(text)): boolean {
     for (let n = 0; n < HASHES; n++) {
       const bit = this.#bitOf(a, b, n);
       if (((this.words[bit >>> 5] ?? 0) & (1 << (bit & 31))) === 0) return false;
@@ -58,7 +57,7 @@ function hashesOf(text: string): readonly [number, number] {
 const FIRST_TEXTS = 32_768;
 
 /** `texts`: how many were added. */
-export type FilterLayer = { readonly filter: BloomFilter; readonly texts: number };
+export type FilterLayer = { readonly filter: BloomFilter; texts: number };
 
 /** For any number of texts: it grows by layers. */
 export class GrowingFilter {
@@ -70,19 +69,17 @@ export class GrowingFilter {
 
   /** false: certainly never added. */
   has(text: string): boolean {
-    return this.layers.some(({ filter }) => filter.has(text));
+    const hashes = hashesOf(text);
+    return this.layers.some(({ filter }) => filter.has(text, hashes));
   }
 
   add(text: string): void {
-    const last = this.layers.at(-1);
-    const most = FIRST_TEXTS * 2 ** Math.max(0, this.layers.length - 1);
-    if (last === undefined || last.texts >= most) {
-      const filter = new BloomFilter({ texts: FIRST_TEXTS * 2 ** this.layers.length });
-      filter.add(text);
-      this.layers.push({ filter, texts: 1 });
-      return;
+    let last = this.layers.at(-1);
+    if (last === undefined || last.texts >= FIRST_TEXTS * 2 ** (this.layers.length - 1)) {
+      last = { filter: new BloomFilter({ texts: FIRST_TEXTS * 2 ** this.layers.length }), texts: 0 };
+      this.layers.push(last);
     }
     last.filter.add(text);
-    this.layers[this.layers.length - 1] = { filter: last.filter, texts: last.texts + 1 };
+    last.texts++;
   }
 }
