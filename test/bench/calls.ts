@@ -65,7 +65,7 @@ function callsOf(concurrency: number, { count }: Options): number {
 }
 
 /** Calls before the first turn: what is measured is a relay that has run for a while, its code compiled. */
-export const warmUpCalls = ({ count }: Options) => count(5000, 500, 0);
+export const warmUpCalls = ({ count }: Options) => count(20_000, 500, 0);
 
 const peerEnv = ({ folder }: World) => ({
   CA_FILE: join(folder, 'ca.pem'),
@@ -283,7 +283,7 @@ export const paidMeasure: Measure = {
             executions(world, unpaid, PAYERS, count, () => ({ path: EXECUTE })),
           ),
       };
-      for (let turns = options.count(4, 0, 0); turns > 0; turns--) {
+      for (let turns = options.count(15, 0, 0); turns > 0; turns--) {
         await sides.ours();
         await sides.peer();
       }
