@@ -19,8 +19,8 @@ type Note = { readonly value: string; readonly place: string };
 /** The database has the tables of `NOTES_SCHEMA`. `flush` writes what is in memory. */
 export function notedValues(db: DatabaseSync, compared = COMPARED) {
   const insert = db.prepare('INSERT INTO notes (prints, checksum, texts) VALUES (?, ?, ?)');
-  const last = db.prepare('SELECT coalesce(max(rowid), 0) AS last FROM notes');
-  const lastRow = () => Number(last.get()?.last);
+  const ends = db.prepare('SELECT coalesce(max(rowid), 0) AS last FROM notes');
+  const lastRow = () => Number(ends.get()?.last);
   /** The last row of which the repeats are known. */
   let known = lastRow();
   const prints = new Float64Array(ROW_NOTES);
@@ -34,25 +34,29 @@ export function notedValues(db: DatabaseSync, compared = COMPARED) {
     texts = [];
   }
 
-  function* rows(): Generator<{ readonly row: number; readonly prints: Float64Array }> {
-    for (const row of db.prepare('SELECT rowid, prints, checksum FROM notes ORDER BY rowid').iterate()) {
+  /** After one row, to another. */
+  function* rows(after: number, to: number): Generator<{ readonly row: number; readonly prints: Float64Array }> {
+    const found = db.prepare(
+      'SELECT rowid, prints, checksum FROM notes WHERE rowid > ? AND rowid <= ? ORDER BY rowid',
+    );
+    for (const row of found.iterate(after, to)) {
       const bytes = row.prints as Uint8Array;
       if (bytes.length % 8 > 0 || row.checksum !== crc32(bytes)) throw new StateDamaged('notes');
       yield { row: Number(row.rowid), prints: new Float64Array(Uint8Array.from(bytes).buffer) };
     }
   }
 
-  /** Fingerprints that are there several times. */
-  function repeatedPrints(): Set<number> {
+  /** Fingerprints of the rows after `known` that are there several times, in these or in earlier ones. */
+  function repeatedPrints(last: number): Set<number> {
     let total = 0;
-    for (const one of rows()) total += one.prints.length;
+    for (const one of rows(known, last)) total += one.prints.length;
     const parts = Math.ceil(total / compared);
     const repeated = new Set<number>();
     for (let part = 0; part < parts; part++) {
       // A part has about as many as the others: more room, for those that have more.
       let found = new Float64Array(Math.ceil((total / parts) * 1.1) + ROW_NOTES);
       let count = 0;
-      for (const { prints } of rows())
+      for (const { prints } of rows(known, last))
         for (const print of prints) {
           if (print % parts !== part) continue;
           if (count === found.length) found = withRoom(found);
@@ -60,6 +64,10 @@ export function notedValues(db: DatabaseSync, compared = COMPARED) {
         }
       const sorted = found.subarray(0, count).sort();
       for (let n = 1; n < count; n++) if (sorted[n] === sorted[n - 1]) repeated.add(sorted[n] ?? 0);
+      if (known === 0) continue;
+      const fresh = new Set(sorted);
+      for (const { prints } of rows(0, known))
+        for (const print of prints) if (fresh.has(print)) repeated.add(print);
     }
     return repeated;
   }
@@ -69,7 +77,7 @@ export function notedValues(db: DatabaseSync, compared = COMPARED) {
     db.exec('CREATE TEMP TABLE suspects (value TEXT NOT NULL, place TEXT NOT NULL, known INTEGER NOT NULL)');
     const suspect = db.prepare('INSERT INTO suspects (value, place, known) VALUES (?, ?, ?)');
     const textsOf = db.prepare('SELECT texts FROM notes WHERE rowid = ?');
-    for (const { row, prints } of rows()) {
+    for (const { row, prints } of rows(0, lastRow())) {
       if (!prints.some((print) => suspects.has(print))) continue;
       const texts: string[] = JSON.parse(String(textsOf.get(row)?.texts));
       prints.forEach((print, n) => {
@@ -88,12 +96,13 @@ export function notedValues(db: DatabaseSync, compared = COMPARED) {
     /** See `AuditScratch`. */
     *repeated(): Generator<Note> {
       flush();
-      const suspects = lastRow() === known ? new Set<number>() : repeatedPrints();
+      const last = lastRow();
+      const suspects = last === known ? new Set<number>() : repeatedPrints(last);
       if (suspects.size > 0) {
         copySuspects(suspects);
         db.exec(REPEATS);
       }
-      known = lastRow();
+      known = last;
       const all = db.prepare('SELECT value, place FROM repeats ORDER BY value, rowid');
       for (const { value, place } of all.iterate()) yield { value: String(value), place: String(place) };
     },
