@@ -17,14 +17,26 @@ export type ReceiptJudge = (
 ) => Promise<boolean>;
 
 export function receiptJudge({ log, primitives }: JudgeReceiptDeps): ReceiptJudge {
-  let known: { readonly events: readonly KeyFact[]; readonly upTo: string } | null = null;
-  /** The keys by all events before `position`: read again only if the cached events may end before it. */
+  let known: KeyFacts | null = null;
+  let reading: Promise<KeyFacts> | null = null;
+  async function read(): Promise<KeyFacts> {
+    const upTo = (await log.head()) ?? '';
+    known = { events: (await log.readStream(STREAM.keys)).flatMap(keyFact), upTo };
+    return known;
+  }
+  /** Read again only if what is known may end before `position`; receipts judged beside each other share a reading. */
+  async function factsUpTo(position: string): Promise<KeyFacts> {
+    if (known !== null && known.upTo >= position) return known;
+    const joined = reading && (await reading);
+    if (joined !== null && joined.upTo >= position) return joined;
+    reading = read().finally(() => {
+      reading = null;
+    });
+    return reading;
+  }
+  /** The keys by all events before `position`. */
   async function keysBefore(position: string): Promise<readonly KeyRecord[]> {
-    if (known === null || known.upTo < position) {
-      const upTo = (await log.head()) ?? '';
-      known = { events: (await log.readStream(STREAM.keys)).flatMap(keyFact), upTo };
-    }
-    const before = known.events.filter((fact) => fact.position < position);
+    const before = (await factsUpTo(position)).events.filter((fact) => fact.position < position);
     return before.reduce<readonly KeyRecord[]>((keys, { event }) => evolveKeys(keys, event), []);
   }
   return async ({ jws, receiptId, jobId }, position, read) => {
@@ -35,6 +47,8 @@ export function receiptJudge({ log, primitives }: JudgeReceiptDeps): ReceiptJudg
   };
 }
 
+/** `upTo`: position of the log's last event before they were read. */
+type KeyFacts = { readonly events: readonly KeyFact[]; readonly upTo: string };
 type KeyFact = { readonly event: KeyEvent; readonly position: string };
 
 function keyFact(recorded: RecordedEvent): readonly KeyFact[] {

@@ -93,3 +93,23 @@ for (const [what, change] of [
     assert.equal(await judge(it).good({ ...receipt, data: { ...receipt.data, ...change } }), false);
   });
 }
+
+test('receipts that are judged beside each other read the key events once', async () => {
+  const it = world();
+  await given(it, KEYS, announced(it));
+  const receipts = [await receiptOf(it), await receiptOf(it, paidWith(otherPayment(), { key: 'k2' }))];
+  const { good, reads } = judge(it);
+  assert.deepEqual(await Promise.all([...receipts, ...receipts].map(good)), [true, true, true, true]);
+  assert.equal(reads(), 1);
+});
+
+test('a reading that failed is no answer to the next receipt', async () => {
+  const it = world();
+  await given(it, KEYS, announced(it));
+  const { data, position } = await receiptOf(it);
+  let failures = 1;
+  const head = () => (failures-- > 0 ? Promise.reject(new Error('the log is away')) : it.log.head());
+  const judged = receiptJudge({ log: { ...it.log, head }, primitives });
+  await assert.rejects(judged(data, position));
+  assert.equal(await judged(data, position), true);
+});
