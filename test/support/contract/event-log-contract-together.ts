@@ -1,4 +1,4 @@
-// The contract's part on appends that are stored together. A log that cannot says so, and each test is skipped.
+// The contract's part on appends that are stored together. A log that cannot says so.
 import assert from 'node:assert/strict';
 import { type EventLog, EventLogUnavailable, type NewEvent } from '#src/ports/event-log.ts';
 import { freshStream, ids, newEvent, newEvents, wrongVersion } from './event-log-fixtures.ts';
@@ -17,20 +17,13 @@ const pair = (
 
 const freshPair = () => [freshStream('paid'), freshStream('job')] as const;
 
-export function togetherContract(logged: LogTest): void {
-  const together = (
-    title: string,
-    body: (appendTogether: Together, opened: OpenedLog) => Promise<void>,
-    needs?: { readonly reopens: true },
-  ) =>
-    logged(
-      title,
-      async (opened) => {
-        const { appendTogether } = opened.log;
-        if (appendTogether !== null) await body(appendTogether, opened);
-      },
-      needs,
-    );
+export function togetherContract(logged: LogTest, can: boolean): void {
+  if (!can) {
+    logged('stores no appends together', async ({ log }) => assert.equal(log.appendTogether, null));
+    return;
+  }
+  const together = (title: string, body: (appendTogether: Together, opened: OpenedLog) => Promise<void>) =>
+    logged(title, (opened) => body(opened.log.appendTogether ?? assert.fail('it can'), opened));
 
   together(
     'appends that are stored together: in their order, without an event between',
@@ -100,7 +93,6 @@ export function togetherContract(logged: LogTest): void {
           assert.equal((await other.readStream(stream)).length, winners.includes(stream) ? 1 : 0);
         assert.equal((await opened.log.readStream(goal)).length, 2);
       }),
-    { reopens: true },
   );
 
   together('a refused one leaves those sent at the same time alone', async (append, { log }) => {

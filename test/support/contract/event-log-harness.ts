@@ -4,10 +4,10 @@ import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import type { EventScan } from '#src/ports/event-scan.ts';
 
 export type EventLogHarness = {
-  /** false: the storage ends with its one handle. Tests that need another handle are then skipped. */
-  readonly reopens: boolean;
-  /** false: what is stored cannot be changed from outside. Tests that damage an event are then skipped. */
+  /** false: what is stored cannot be changed from outside. There are then no tests that damage an event. */
   readonly spoils: boolean;
+  /** Whether it stores appends to several streams together. */
+  readonly together: boolean;
   /** A new or a shared log: the suite uses new stream names and ids. */
   open(): Promise<OpenedLog>;
 };
@@ -22,19 +22,18 @@ export type OpenedLog = {
   dispose(): Promise<void>;
 };
 
-/** `reopens`: the test calls `again`; `spoils`: it calls `spoil`. */
+/** `spoils`: the test calls `spoil`. */
 export type LogTest = (
   title: string,
   body: (opened: OpenedLog) => Promise<void>,
-  needs?: { readonly reopens: true } | { readonly spoils: true },
+  needs?: { readonly spoils: true },
 ) => void;
 
 /** A test with a log that is opened before it and freed after it, also if the test fails. */
 export function logTest(name: string, harness: EventLogHarness): LogTest {
   return (title, body, needs) => {
-    const { reopens, spoils } = { reopens: false, spoils: false, ...needs };
-    const skip = (reopens && !harness.reopens) || (spoils && !harness.spoils);
-    test(`${name}: ${title}`, { skip }, async () => {
+    if (needs?.spoils && !harness.spoils) return;
+    test(`${name}: ${title}`, async () => {
       const opened = await harness.open();
       try {
         await body(opened);

@@ -14,7 +14,7 @@ export function eventLogContract(name: string, harness: EventLogHarness): void {
   const logged = logTest(name, harness);
   appendContract(logged);
   repeatContract(logged);
-  togetherContract(logged);
+  togetherContract(logged, harness.together);
   readContract(logged);
   subscribeContract(logged);
   scanContract(logged);

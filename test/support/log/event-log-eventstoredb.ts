@@ -16,8 +16,8 @@ import {
 
 /** A server of its own for each log, gone afterwards. */
 export const ownServerHarness: EventLogHarness = {
-  reopens: true,
   spoils: true,
+  together: false,
   async open() {
     const { url, events, end } = await startEventStoreServer();
     const open = async () => eventStoreDbEventLog({ url });
@@ -32,8 +32,8 @@ export const ownServerHarness: EventLogHarness = {
 export function sharedServerHarness(url: string): EventLogHarness {
   const open = async () => eventStoreDbEventLog({ url });
   return {
-    reopens: true,
     spoils: false,
+    together: false,
     open: async () => ({
       log: await open(),
       again: open,

@@ -18,8 +18,8 @@ export function logDirectory(): LogDirectory {
 }
 
 export const sqliteHarness: EventLogHarness = {
-  reopens: true,
   spoils: true,
+  together: true,
   async open() {
     const { file, remove } = logDirectory();
     const open = () => sqliteEventLog({ file });

@@ -2,8 +2,8 @@ import { eventLogContract } from '#test/support/contract/event-log.contract.ts';
 import { memoryLog } from './memory-log.ts';
 
 eventLogContract('memory', {
-  reopens: true,
   spoils: true,
+  together: true,
   async open() {
     const log = memoryLog();
     return {
