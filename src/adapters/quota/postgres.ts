@@ -29,7 +29,7 @@ export type PostgresQuotaOptions = {
   readonly sweepMs?: number;
 };
 
-/** For the first connection and the migration. */
+/** For the first connection and the migration, at least. */
 const START_MS = 2000;
 
 /** Probes that wait for a frozen server; each occupies a connection. */
@@ -37,7 +37,7 @@ const PROBES_MAX = 3;
 
 type Count = { readonly key: string; readonly units: 0 | 1; readonly windowMs: number };
 
-/** Resolves when Postgres has answered, after 2 s at the latest. */
+/** Resolves when Postgres has answered, after 2 s or `limitMs` at the latest. */
 export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quota> {
   const { open, keyedHash, logger, ending, limitMs = 250, retryMs = 1000, sweepMs = 60_000 } = options;
   /** As Postgres last returned them; while it does not answer, with the units of this process. */
@@ -86,7 +86,8 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
     return window;
   }
 
-  await withTimeout(probe(START_MS), START_MS, noAnswer).catch(lost);
+  const startMs = Math.max(START_MS, limitMs);
+  await withTimeout(probe(startMs), startMs, noAnswer).catch(lost);
   // Half the limit: a server that answers just in time would be lost and found alternately.
   every(retryMs, ending, () => probe(limitMs / 2));
   every(sweepMs, ending, async () => sweep(await open()));
