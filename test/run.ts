@@ -10,7 +10,7 @@
 //
 //   bun test/run.ts --update           writes test/fixtures/model-versions.json again, from the projections, after a change of one
 //
-// A part selects the files whose path contains it. Files that start no process share one; every other file has a process
+// A part selects the files whose path contains it. Files that start no service share a process; every other file has one
 // of its own. Also counted as failed: a file that ran no test, a run that ended badly, and a test that was
 // skipped without a stated requirement.
 import { spawnSync } from 'node:child_process';
@@ -41,10 +41,13 @@ type BatchResult = {
   readonly cpuSeconds: number;
 };
 
-/** Files that share nothing but the module cache: to load it costs a file more than its tests. */
+/**
+ * Files that share nothing but the module cache and the processes of `runCli`: to load it, and to start these, costs a file
+ * more than its tests.
+ */
 const IN_PROCESS =
-  /^test\/(adapters\/(buyer|calendar|event-log\/(checkpoint|log-memory|eventstoredb\/(discover|url)|sqlite\/(event-log|file|group|size|subscribe))|logging|outbound|payments|quota\/memory|runtime|signing|telemetry|vault|witness)|app|architecture|assets|bench\/results|buyer|client|config|demo\/(certificates|story)|discovery|domain|http|junit|lib|projections\/(fold|generations|model|percentiles|progress|read|session|tree)|support|usecases|verify)/;
-const BATCH_COUNT = 4;
+  /^test\/(adapters\/(audit|buyer|calendar|event-log\/(checkpoint|log-memory|eventstoredb\/(discover|event-log|states|url)|sqlite\/(event-log|file|group|size|subscribe))|logging|outbound|payments|quota\/memory|runtime|signing|telemetry|vault|witness)|app|architecture|assets|bench\/results|buyer|cli\/(?!(audit|backup|doctor|export|launcher|pay|rebuild)\.)|client|config|demo\/(certificates|story)|deploy\/(files|monitoring)|discovery|domain|http|junit|lib|projections\/(fold|generations|model|percentiles|progress|read|session|tree)|support|usecases|verify)/;
+const BATCH_COUNT = 3;
 
 /**
  * Long outages, load over several processes and all measures of the bench: `--full` only.
@@ -59,7 +62,7 @@ const FULL_ONLY =
  * these at a lower level.
  */
 const MORE =
-  /^test\/(journeys\/(crash|damaged-|discovery-tool|faults-(embedded|log-)|keys|missing-log|newer-release|pages|paid-(confirmed|facilitator|processes|reconciled|schedules-pay|secrets)|published-verifier|refused-|schedule-secrets|shared-|snippets|start|states-(books|disk|embedded)|stop|verify-pages|web-bot-auth|witness)|demo\/(demo|paid)\.|deploy\/(default-)?proxies|cli\/(audit|backup|doctor|export|launcher|pay|rebuild)\.|adapters\/(event-log\/(eventstoredb\/faults|sqlite\/damage)|outbound\/https-load|quota\/postgres-away|read-store\/(pglite-|postgres-))|projections\/(projector-|purge|rebuild)|bench\/records|simulation\/(defects|simulation)|usecases\/audit\/audit-(mutations|slices)|verify\/(package|python)|http\/(fuzz|openapi\/generated))/;
+  /^test\/(journeys\/(crash|damaged-|discovery-tool|faults-(embedded|log-)|keys|missing-log|newer-release|operators-|pages|paid-(confirmed|facilitator|processes|reconciled|schedules-pay|secrets)|published-verifier|refused-|schedule-secrets|shared-|snippets|start|states-(books|disk|embedded)|stop|verify-pages|web-bot-auth|witness)|demo\/(demo|paid)\.|deploy\/(default-)?proxies|cli\/(audit|backup|doctor|export|launcher|pay|rebuild)\.|adapters\/(event-log\/(eventstoredb\/faults|sqlite\/damage)|outbound\/https-load|quota\/postgres-away|read-store\/(pglite-|postgres-))|projections\/(projector-|purge|rebuild)|bench\/records|simulation\/(defects|simulation)|usecases\/audit\/audit-(mutations|slices)|verify\/(package|python)|http\/(fuzz|openapi\/generated))/;
 
 /** Run by `bun run check`. */
 const CHECKED = /^test\/architecture\//;
@@ -231,6 +234,8 @@ function nameOf([first = '', ...rest]: Batch): string {
 
 function testArguments(runtime: Runtime, report: string, batch: Batch): string[] {
   const files = batch.map((file) => `./${file}`);
+  // Loaded before the files, it ends the processes of `runCli` after all of them.
+  if (batch.length > 1) files.unshift('--preload=./test/support/process/cli.ts');
   return runtime === 'bun'
     ? ['test', `--timeout=${TEST_LIMIT_MS}`, '--reporter=junit', `--reporter-outfile=${report}`, ...files]
     : ['test', '--allow-all', '--no-check', '--no-lock', `--junit-path=${report}`, ...files];

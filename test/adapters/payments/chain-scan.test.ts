@@ -126,12 +126,6 @@ test('a node that takes large ranges gets them: at most 2000 blocks', async () =
   assert.ok(node.batches.length < 15, `${node.batches.length} requests`);
 });
 
-test('a node that refuses a single block: unavailable', async () => {
-  await using node = await startScriptedNode();
-  node.faults.maxBlocks = 0;
-  await assert.rejects(scanOf(node.url).scan(request(1, 100)), unavailable('rpc_failed'));
-});
-
 test('a node that limits the rate meanwhile: the blocks that were read count, and the next scan continues after them', async () => {
   await using node = await startScriptedNode([used(50, 4), transfer(50, 5)]);
   const scan = scanOf(node.url);

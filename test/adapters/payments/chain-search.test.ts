@@ -152,7 +152,7 @@ test('a range that the node refuses is divided, and the next look-up begins with
   }
 });
 
-for (const refusal of [429, 503, -32007, -32005, -32603, 'code 429'] as const)
+for (const refusal of [429, 503, -32007, -32603, 'code 429'] as const)
   test(`a node that refuses all logs for a while, with ${refusal}: then its ranges are large again`, async () => {
     const { chain, payment, node } = await searched(DAY, paying, {});
     await using _ = node;

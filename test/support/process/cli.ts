@@ -17,11 +17,12 @@ export type CliCommand = {
 
 /**
  * `relay ARGS` to its end, in a process that no other command uses meanwhile but that earlier ones may have used; in a
- * process of its own with standard input. That no command keeps its process alive is checked at the file's end.
+ * process of its own with standard input. That no command keeps its process alive is checked at the end of
+ * the run's file or files.
  */
 export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
   if (options.stdin !== undefined || options.mayRun !== undefined) return startCli(args, options).ended;
-  // One that has ended meanwhile, as by the kernel, runs nothing: the file's end reports it.
+  // One that has ended meanwhile, as by the kernel, runs nothing: the end of the files reports it.
   const at = idle.findIndex((one) => !one.isOver());
   const [found] = at < 0 ? [] : idle.splice(at, 1);
   const worker = found ?? startWorker();
