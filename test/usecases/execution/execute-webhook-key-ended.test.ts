@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { otherPayment } from '#test/support/chain/fakes-payments.ts';
 import { execute, KEY_STREAM, paidWith } from '#test/support/given/given-call.ts';
-import { PAYMENT_STREAM, paymentSettled, T0 } from '#test/support/given/given-events.ts';
-import { outcomeOf, refusalOf, rejected } from '#test/support/given/given-payment.ts';
+import { PAYMENT_STREAM, paymentRejected, paymentSettled, T0 } from '#test/support/given/given-events.ts';
+import { outcomeOf, refusalOf, rejected, unknown } from '#test/support/given/given-payment.ts';
 import { afterOthers, gate } from '#test/support/log/fakes-log.ts';
 import { audited, given, shared, typesIn, type World, world } from '#test/support/world/fakes-world.ts';
 
@@ -24,6 +24,7 @@ async function refusedAndPaid(together: boolean): Promise<World> {
 }
 
 const found = (it: World) => given(it, PAYMENT_STREAM, paymentSettled({ jobId: firstJob(it) }));
+const paidBy = ({ transaction }: { transaction: string }) => ({ outcome: 'paid', transaction }) as const;
 const sent = (...them: readonly World[]) => them.flatMap(({ outbound }) => outbound.sent).length;
 
 for (const together of [true, false])
@@ -69,3 +70,24 @@ for (const together of [true, false])
     assert.equal(sent(it, other), 1);
     assert.deepEqual(await typesIn(it, `job-${firstJob(it)}`), []);
   });
+
+test('refused and found by others while its call polls the chain: that call claims the key again, too', async () => {
+  const it = world();
+  const other = world(it.common);
+  const [polling, verifying] = [gate(), gate()];
+  it.payments.scriptSettle(unknown);
+  it.payments.scriptLookUp((payment) => polling.frozen(async () => paidBy(it.payments.move(payment))));
+  const first = execute(it);
+  await polling.reached;
+  await given(it, PAYMENT_STREAM, paymentRejected({ jobId: firstJob(it) }));
+  it.payments.scriptVerify(() => verifying.frozen(async () => ({ outcome: 'valid' })));
+  const taking = execute(other, paidWith(otherPayment()));
+  await verifying.reached;
+  await found(it);
+  polling.open();
+  const answer = await first;
+  verifying.open();
+  assert.equal(outcomeOf(answer), 'ran');
+  assert.equal(outcomeOf(await taking), 'replayed');
+  assert.deepEqual([sent(it, other), it.payments.ledger.size], [1, 1]);
+});
