@@ -163,9 +163,9 @@ function readSettled(answer: z.infer<typeof SettleForm>, payment: PresentedPayme
   return { outcome: 'settled', transaction };
 }
 
-/** Lower case; null: the answer contains no transaction hash. */
+/** Lower case; null: the answer contains no transaction hash, or zeros in its place. */
 const transactionOf = ({ transaction }: z.infer<typeof SettleForm>): string | null =>
-  /^0x[0-9a-f]{64}$/i.test(transaction ?? '') ? (transaction ?? '').toLowerCase() : null;
+  /^0x(?!0{64})[0-9a-f]{64}$/i.test(transaction ?? '') ? (transaction ?? '').toLowerCase() : null;
 
 /** A missing value does not differ. */
 const differs = (answered: string | null | undefined, expected: string): boolean =>

@@ -24,7 +24,7 @@ export function evolveClaim(claim: Claim, event: ClaimEvent): Claim {
 /** Why a held key may be taken from its holder. Nothing else ends a claim, and its age alone never does. */
 export type ReleaseReason = EventOf<'IdempotencyKeyReleased'>['data']['reason'];
 
-/** No events: the job holds the key already. `lost`: another job holds it. */
+/** No events: the job holds the key already, and its claim has not ended. `lost`: another job holds it. */
 export function claimKey(
   facts: EventFacts<'IdempotencyKeyClaimed'>,
   release: ReleaseReason | null,
@@ -33,8 +33,8 @@ export function claimKey(
   const fresh = event('IdempotencyKeyClaimed', facts);
   if (claim.status === 'free') return { kind: 'events', events: [fresh] };
   const holder = claim.claimed;
-  if (holder.jobId === facts.jobId) return { kind: 'events', events: [] };
-  if (release === null) return { kind: 'lost', holder };
+  if (release === null)
+    return holder.jobId === facts.jobId ? { kind: 'events', events: [] } : { kind: 'lost', holder };
   return { kind: 'events', events: [releaseKey(holder.jobId, release, facts.claimedAt), fresh] };
 }
 

@@ -67,9 +67,7 @@ export type Evidence = {
 
 export type SettlementStep =
   | { readonly kind: 'append'; readonly fact: SettleEnd | EventOf<'SettlementUnknown'> }
-  /** The stream has the charge. */
-  | { readonly kind: 'settled'; readonly payment: Extract<Payment, { status: 'settled' }> }
-  /** The payment is another job's, has ended, or buys nothing any more. */
+  /** The stream has the charge, or the payment is another job's, has ended, or buys nothing any more. */
   | { readonly kind: 'elsewhere' }
   /** Nothing is proven yet. */
   | { readonly kind: 'open' };
@@ -83,9 +81,9 @@ export const isOf = (payment: Payment, jobId: string): payment is BoundPayment =
  * charge that was found missing meanwhile, which may have bought its job.
  */
 export function nextOfSettlement(payment: Payment, jobId: string, evidence: Evidence): SettlementStep {
-  if (payment.status === 'absent' || isReturned(payment)) return { kind: 'elsewhere' };
+  const { status } = payment;
+  if (status === 'absent' || status === 'settled' || isReturned(payment)) return { kind: 'elsewhere' };
   const isOurs = isOf(payment, jobId);
-  if (payment.status === 'settled') return isOurs ? { kind: 'settled', payment } : { kind: 'elsewhere' };
   const fact = factOf(payment, evidence);
   const isFoundMissing = payment.status === 'missing' && evidence.isOvertaken;
   if ((!isOurs || isFoundMissing) && fact?.type !== 'PaymentSettled') return { kind: 'elsewhere' };

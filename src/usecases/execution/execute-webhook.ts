@@ -3,8 +3,8 @@
 //
 //   lookUp ─▶ judge ─▶ admit ─▶ verify ─▶ reserve ─▶ claim ─▶ settle ─▶ start ─▶ attempt* ─▶ done
 //
-// A step takes the state and returns the next one, or the refusal. A call that was accepted before goes from admit to
-// claim; one whose key is held by an unserved payment, to settle. If another call wrote to a stream first
+// A step takes the state and returns the next one, or the refusal. A call that was accepted before, or whose
+// key is held by an unserved payment, goes from admit to claim. If another call wrote to a stream first
 // (`WrongExpectedVersion`), the machine returns to lookUp: in one place, at most MAX_LOOK_UPS times.
 import { isOwnLoop } from '#src/domain/destination/headers.ts';
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
@@ -258,29 +258,27 @@ async function admit(deps: ExecuteDeps, call: Call, state: At<'admit'>): Promise
   const passed = { ...state.passed, slot };
   if (known.kind === 'new') return { step: 'verify', known, passed };
   turnOf(passed)?.end();
-  const { paymentStream } = call.lookup;
-  if (known.kind === 'resume') {
-    const { jobId, streams } = known;
-    const first = passed.reservedFor === jobId;
-    const plan = { jobId, paymentStream, payment: streams.payment, presented: call.presented, first };
-    return { step: 'claim', passed, plan, streams };
-  }
-  const { jobId, holder } = known;
-  const plan = { jobId, paymentStream: holder.stream, payment: holder, presented: null, first: false };
-  return { step: 'settle', passed, plan };
+  const { jobId, streams } = known;
+  const { payment } = streams;
+  const [paymentStream, presented] =
+    known.kind === 'held'
+      ? [known.streams.payment.stream, null]
+      : [call.lookup.paymentStream, call.presented];
+  const plan = { jobId, paymentStream, payment, presented, first: passed.reservedFor === jobId };
+  return { step: 'claim', passed, plan, streams };
 }
 
 async function takeSlot(deps: ExecuteDeps, call: Call, known: Accepted): Promise<Release | Refused> {
   const { paymentStream } = call.lookup;
   const isRun = call.run !== undefined;
   if (paymentStream === null) return deps.slots.take(call.payer, null, isRun ? 'runs' : 'calls');
-  const payment = known.kind === 'held' ? known.holder : known.streams.payment;
+  const { payment } = known.streams;
   if (known.kind === 'resume' && payment?.state.status === 'unknown') {
     deps.unconfirmed.add(accountOf(call), paymentStream);
   }
   const isNew = known.kind === 'new';
   const caller = isNew ? unprovenPayer(call) : call.payer;
-  const stream = known.kind === 'held' ? known.holder.stream : paymentStream;
+  const stream = payment?.stream ?? paymentStream;
   const client = isRun ? null : call.client;
   return takePaidSlot(deps, { caller, client, account: accountOf(call), paymentStream: stream, isNew });
 }
@@ -315,8 +313,8 @@ async function reserve(deps: ExecuteDeps, call: Call, state: At<'reserve'>): Pro
 /** IdempotencyKeyClaimed: the last append before the settle call. A call that loses the key gives its payment up. */
 async function claim(deps: ExecuteDeps, call: Call, state: At<'claim'>): Promise<State | Refused> {
   const { passed, plan, streams } = state;
-  const { jobId } = plan;
-  const { fingerprint, paymentStream } = call.lookup;
+  const { jobId, paymentStream } = plan;
+  const { fingerprint } = call.lookup;
   const due = await demandDue(deps, call.run, paymentStream);
   if (isRefused(due)) return due;
   const view = streams.claim;

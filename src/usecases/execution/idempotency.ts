@@ -55,10 +55,13 @@ export type Known =
   /** Accepted once, nothing sent yet: continues under its own job id and is not judged again. */
   | { readonly kind: 'resume'; readonly by: Found; readonly jobId: string; readonly streams: Streams }
   /** The same request, paid for with another authorization whose job has not started: that one is reconciled first. */
-  | { readonly kind: 'held'; readonly by: 'key'; readonly jobId: string; readonly holder: View<BoundPayment> }
+  | { readonly kind: 'held'; readonly by: 'key'; readonly jobId: string; readonly streams: HolderStreams }
   | { readonly kind: 'new'; readonly streams: Streams };
 
 type Found = 'payment' | 'key';
+
+/** `payment`: of the holder. */
+type HolderStreams = Streams & { readonly payment: View<BoundPayment> };
 
 export async function findKnown(deps: LookUpDeps, lookup: Lookup): Promise<Known> {
   const { paymentStream, claimStream } = lookup;
@@ -103,8 +106,8 @@ export const paymentOver = (reason: string) =>
 async function byPayment(
   deps: LookUpDeps,
   lookup: Lookup,
-  payment: View<BoundPayment | ReturnedPayment>,
-  claim: View<Claim> | null,
+  payment: Loaded<BoundPayment | ReturnedPayment>,
+  claim: Loaded<Claim> | null,
 ): Promise<Known> {
   const { state } = payment;
   const { reserved } = state;
@@ -127,14 +130,15 @@ async function byPayment(
 /** May take a key that has become free, and gives itself up for a lost one only if nothing can be settled yet. */
 async function resume(
   deps: LookUpDeps,
-  payment: View<BoundPayment>,
-  claim: View<Claim> | null,
+  payment: Loaded<BoundPayment>,
+  claim: Loaded<Claim> | null,
 ): Promise<Known> {
   const { reserved, status } = payment.state;
   const { jobId } = reserved;
   const resumed = (release: ReleaseReason | null) =>
     ({ kind: 'resume', by: 'payment', jobId, streams: { payment, claim, release } }) as const;
-  if (claim?.state.status !== 'held' || claim.state.claimed.jobId === jobId) return resumed(null);
+  if (claim?.state.status !== 'held') return resumed(null);
+  if (claim.state.claimed.jobId === jobId) return resumed(endOfClaim(claim, payment));
   const holder = claim.state.claimed;
   const { job, release } = await lookAtHolder(deps, holder);
   if (release !== null || status === 'reserved') return resumed(release);
@@ -143,7 +147,17 @@ async function resume(
   return { kind: 'refused', by: 'payment', refusal };
 }
 
-type HeldClaim = View<Extract<Claim, { status: 'held' }>>;
+/**
+ * Why the claim of a job has ended whose payment is bound; null: it has not. A refusal has ended it, also if the money has
+ * come all the same: another call may be taking the key, so that the job has to claim it again.
+ */
+function endOfClaim(claim: Loaded<Claim>, payment: Loaded<BoundPayment>): ReleaseReason | null {
+  const rejected = payment.events.findLast(({ type }) => type === 'PaymentRejected');
+  const claimed = claim.events.at(-1);
+  return rejected && claimed && claimed.position < rejected.position ? 'payment_rejected' : null;
+}
+
+type HeldClaim = Loaded<Extract<Claim, { status: 'held' }>>;
 
 async function byClaim(
   deps: LookUpDeps,
@@ -162,7 +176,13 @@ async function byClaim(
   if (holder.paymentStream === null) return { kind: 'resume', by: 'key', jobId, streams };
   if (paid?.state.status === 'refunding') return { kind: 'refused', by: 'key', refusal: holderRefunding() };
   if (paid === null || !isBound(paid.state)) return { kind: 'refused', by: 'key', refusal: inProgress(null) };
-  return { kind: 'held', by: 'key', jobId, holder: { ...paid, state: paid.state } };
+  const bound = { ...paid, state: paid.state };
+  return {
+    kind: 'held',
+    by: 'key',
+    jobId,
+    streams: { payment: bound, claim, release: endOfClaim(claim, bound) },
+  };
 }
 
 type Holder = {
@@ -170,7 +190,7 @@ type Holder = {
   /** Why its key may be taken; null: it may not. */
   readonly release: ReleaseReason | null;
   /** Its payment's stream; null: it has none, or its job exists. */
-  readonly paid: View<Payment> | null;
+  readonly paid: Loaded<Payment> | null;
 };
 
 async function lookAtHolder(

@@ -56,7 +56,7 @@ type Settling = {
 export type Settled =
   /** The money is in: the job may start. `announced`: its JobStarted is stored with the settlement; null: not yet. */
   | { readonly kind: 'settled'; readonly payment: PaymentFacts; readonly announced: Announcement | null }
-  /** Another call has this payment now, or the key is free again: the streams have to be read again. */
+  /** Another call has recorded what became of it, or has it now, or the key is free again: the streams have to be read again. */
   | { readonly kind: 'look_up' };
 
 type Open = { readonly kind: 'open' } & Pick<Evidence, 'isOvertaken'> & { readonly view: View<Payment> };
@@ -203,10 +203,6 @@ async function conclude(
     const evidence = { ...known, isOvertaken, at: isoNow(deps) };
     const step = nextOfSettlement(view.state, plan.jobId, evidence);
     if (step.kind === 'open') return { kind: 'open', view, isOvertaken };
-    if (step.kind === 'settled') {
-      noteKnown(deps, paymentStream);
-      return settledBy(step.payment);
-    }
     if (step.kind === 'elsewhere') {
       if (view.state.status === 'settled') noteKnown(deps, paymentStream);
       return LOOK_UP;

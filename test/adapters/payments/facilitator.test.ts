@@ -15,6 +15,9 @@ import { ACCEPTED, BASE_URL, lab, payloadOf, presented, UNREACHABLE_URL, v1, v2,
 
 const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
 const TX = `0x${'ab'.repeat(32)}`;
+/** No transaction has it. */
+const ZERO = `0x${'0'.repeat(64)}`;
+
 const unknownBy = (cause: string, transaction: string | null = null) => ({
   outcome: 'unknown',
   cause,
@@ -338,10 +341,13 @@ test('settle: a success in other spellings is settled; without a transaction has
     double.scriptSettle(() => json({ ...good, transaction }));
     assert.deepEqual(await payments.settle(payment), unknownBy('facilitator_transaction_missing'));
   }
-  for (const transaction of ['0x', 'see the explorer', `${TX}00`, TX.slice(2)]) {
+  for (const transaction of ['0x', 'see the explorer', `${TX}00`, TX.slice(2), ZERO]) {
     double.scriptSettle(() => json({ ...good, transaction }));
     assert.deepEqual(await payments.settle(payment), unknownBy('facilitator_answer_malformed'));
   }
+  double.scriptSettle(() => json({ success: false, errorReason: 'insufficient_funds', transaction: ZERO }));
+  const refused = { outcome: 'rejected', reason: 'insufficient_funds' };
+  assert.deepEqual(await payments.settle(payment), refused);
 });
 
 test('an unreachable facilitator is reported as unavailable in time', async () => {

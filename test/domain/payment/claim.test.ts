@@ -19,9 +19,12 @@ test('a key that this very job holds is held: nothing to append', () => {
   givenClaim(keyClaimed())
     .when((claim) => claimKey(facts, null, claim))
     .thenEvents();
+});
+
+test('a key whose claim has ended is claimed again, also by the job that held it', () => {
   givenClaim(keyClaimed())
-    .when((claim) => claimKey(facts, 'retention_over', claim))
-    .thenEvents();
+    .when((claim) => claimKey(facts, 'payment_rejected', claim))
+    .thenEvents(keyReleased(), mine);
 });
 
 test('a held key is lost to its holder, whatever its age', () => {

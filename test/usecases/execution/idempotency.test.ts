@@ -53,7 +53,7 @@ function essence(known: Known) {
     case 'resume':
       return ['resume', known.jobId, ...(known.streams.release === null ? [] : [known.streams.release])];
     case 'held':
-      return ['held', known.jobId, known.holder.state.status];
+      return ['held', known.jobId, known.streams.payment.state.status];
     case 'new':
       return ['new', known.streams.release];
     default:
