@@ -30,7 +30,6 @@ export type RecordedFacts = {
   readonly ledger: readonly LedgerRow[];
 };
 
-/** What projects and rebuilds a model's rows. */
 export type ReadModel = {
   readonly name: string;
   /** Incremented whenever `project` or a table changes the content of the rows: rows of an older version need a rebuild. */

@@ -21,7 +21,6 @@ export function notedValues(db: DatabaseSync, compared = COMPARED) {
   const insert = db.prepare('INSERT INTO notes (prints, checksum, texts) VALUES (?, ?, ?)');
   const ends = db.prepare('SELECT coalesce(max(rowid), 0) AS last FROM notes');
   const lastRow = () => Number(ends.get()?.last);
-  /** The last row of which the repeats are known. */
   let known = lastRow();
   const prints = new Float64Array(ROW_NOTES);
   /** Each value, and then its place. */
@@ -35,7 +34,10 @@ export function notedValues(db: DatabaseSync, compared = COMPARED) {
   }
 
   /** After one row, to another. */
-  function* rows(after: number, to: number): Generator<{ readonly row: number; readonly prints: Float64Array }> {
+  function* rows(
+    after: number,
+    to: number,
+  ): Generator<{ readonly row: number; readonly prints: Float64Array }> {
     const found = db.prepare(
       'SELECT rowid, prints, checksum FROM notes WHERE rowid > ? AND rowid <= ? ORDER BY rowid',
     );

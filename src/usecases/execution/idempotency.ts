@@ -143,13 +143,11 @@ async function resume(
   return { kind: 'refused', by: 'payment', refusal };
 }
 
-type HeldClaim = View<Extract<Claim, { status: 'held' }>>;
-
 async function byClaim(
   deps: LookUpDeps,
   { fingerprint }: Lookup,
   payment: View<Payment> | null,
-  claim: HeldClaim,
+  claim: View<Extract<Claim, { status: 'held' }>>,
 ): Promise<Known> {
   const holder = claim.state.claimed;
   const { jobId } = holder;
