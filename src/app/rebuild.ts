@@ -53,7 +53,4 @@ async function withStores<T>(config: Config, work: (opened: Opened) => Promise<T
   }
 }
 
-export async function migrateDatabase({ databaseUrl }: Config): Promise<void> {
-  if (databaseUrl === null) throw new Error('DATABASE_URL is not set');
-  await migrateOnce(databaseUrl);
-}
+export const migrateDatabase = (databaseUrl: string): Promise<void> => migrateOnce(databaseUrl);
