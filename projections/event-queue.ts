@@ -9,7 +9,6 @@ type Log = Pick<EventLog, 'subscribeAll'>;
 
 export type QueueOptions = {
   readonly after: string | null;
-  /** So many events are queued at most. */
   readonly capacity: number;
   /** Position of the last event that is queued; null: all are. */
   readonly until: string | null;

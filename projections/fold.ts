@@ -34,7 +34,6 @@ export function countsAfter(
 
 export type PlannedChange = Change & { readonly position: string };
 
-/** All changes of these events, in their order. */
 export function planChanges(
   models: readonly ReadModel[],
   events: readonly JudgedEvent[],

@@ -19,8 +19,7 @@ import {
 } from './payment/project.ts';
 import type { TableShape } from './rows.ts';
 
-type Keys = ReadonlyMap<string, ReadonlySet<string>>;
-type LoadRows = (keys: Keys) => Promise<Rows>;
+type LoadRows = (keys: ReadonlyMap<string, ReadonlySet<string>>) => Promise<Rows>;
 
 const isFolded = (event: DomainEvent): event is FoldedEvent =>
   isLedgerEvent(event) || event.type === 'ChainReconciled';

@@ -2,21 +2,14 @@
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { DomainEvent } from '#src/domain/events.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import type { RowChange } from '#src/lib/row-change.ts';
 import type { LedgerRow } from './payment/project.ts';
 import type { GrownLeaf } from './transparency/project.ts';
 
 /** A row under its columns' TypeScript names, without the position that is kept beside it. */
 export type ModelRow = Readonly<Record<string, unknown>>;
 
-/** What one event does to one row. One event changes a row at most once. */
-export type Change = {
-  /** The table's name in the database. */
-  readonly table: string;
-  /** The row's primary key. */
-  readonly key: string;
-  /** Pure, and total: null in is a row that is not there, null out a row to delete. */
-  apply(row: ModelRow | null): ModelRow | null;
-};
+export type Change = RowChange<string, ModelRow>;
 
 /** Facts that need further lookups: collected before projecting, so that projecting stays pure. */
 export type RecordedFacts = {
@@ -30,7 +23,6 @@ export type RecordedFacts = {
   readonly ledger: readonly LedgerRow[];
 };
 
-/** What projects and rebuilds a model's rows. */
 export type ReadModel = {
   readonly name: string;
   /** Incremented whenever `project` or a table changes the content of the rows: rows of an older version need a rebuild. */

@@ -93,7 +93,6 @@ export async function rebuild(deps: ProjectorDeps, options: RebuildOptions = {})
 const REPLACED =
   'the read models were incomplete, or contained events that the event log lacks, and were replaced: a running service builds new ones; run it again when readModels is ok in /health';
 
-/** Why a generation has no current rows. */
 const whyNone = async (store: GenerationStore, generation: Generation): Promise<string> =>
   (await hasRetired(await store.shared(), generation))
     ? REPLACED

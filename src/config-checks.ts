@@ -26,13 +26,11 @@ const CLUSTER_SERVICE = /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT(_\d+_(TCP|UDP|SCTP)(
 const LONG_NAME = 9;
 const NEAR = 2;
 
-export type MisspelledVariable = { readonly variable: string; readonly nearest: string };
-
 /** The set variables that are none of `known`, but begin like one or differ from one by at most two letters. */
 export function misspelledVariables(
   env: Readonly<Record<string, string | undefined>>,
   known: readonly string[],
-): readonly MisspelledVariable[] {
+): readonly { readonly variable: string; readonly nearest: string }[] {
   const names = new Set(known);
   return Object.keys(env)
     .filter((name) => !names.has(name) && env[name]?.trim() && !CLUSTER_SERVICE.test(name))

@@ -1,12 +1,9 @@
 import type { DecisionRecorded } from '#src/domain/events/decision.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
+import type { RowChange } from '#src/lib/row-change.ts';
 import type { DecisionRow } from './table.ts';
 
-export type DecisionChange = {
-  readonly table: 'decisions';
-  readonly key: string;
-  apply(row: DecisionRow | null): DecisionRow | null;
-};
+export type DecisionChange = RowChange<'decisions', DecisionRow>;
 
 /** `receiptVerified`: the verdict on this very event, found before. */
 export function projectDecision(

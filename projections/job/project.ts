@@ -1,12 +1,9 @@
 import type { AttemptMade, JobStarted } from '#src/domain/events/job.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
+import type { RowChange } from '#src/lib/row-change.ts';
 import type { AttemptLogEntry, JobRow } from './table.ts';
 
-export type JobChange = {
-  readonly table: 'jobs';
-  readonly key: string;
-  apply(row: JobRow | null): JobRow | null;
-};
+export type JobChange = RowChange<'jobs', JobRow>;
 
 /** Only its start makes a job's row: later events of a job that is gone leave it gone. */
 export function projectJob(event: DomainEvent): readonly JobChange[] {

@@ -1,6 +1,7 @@
 import type { JobStarted } from '#src/domain/events/job.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import type { RowChange } from '#src/lib/row-change.ts';
 import {
   DURATION_BOUNDS_MS,
   type HourRow,
@@ -9,17 +10,11 @@ import {
   type TotalsRow,
 } from './table.ts';
 
-type ChangeOf<T extends string, R> = {
-  readonly table: T;
-  readonly key: string;
-  apply(row: R | null): R | null;
-};
-
 export type MonitoringChange =
-  | ChangeOf<'monitoring_minutes', MinuteRow>
-  | ChangeOf<'monitoring_hours', HourRow>
-  | ChangeOf<'monitoring_totals', TotalsRow>
-  | ChangeOf<'running_jobs', RunningRow>;
+  | RowChange<'monitoring_minutes', MinuteRow>
+  | RowChange<'monitoring_hours', HourRow>
+  | RowChange<'monitoring_totals', TotalsRow>
+  | RowChange<'running_jobs', RunningRow>;
 
 /** The fields that a minute and an hour share. */
 type Finished = Omit<MinuteRow, 'minute'>;

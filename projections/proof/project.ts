@@ -1,12 +1,9 @@
 import type { JobStarted } from '#src/domain/events/job.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
+import type { RowChange } from '#src/lib/row-change.ts';
 import type { ProofRow } from './table.ts';
 
-export type ProofChange = {
-  readonly table: 'proofs';
-  readonly key: string;
-  apply(row: ProofRow | null): ProofRow | null;
-};
+export type ProofChange = RowChange<'proofs', ProofRow>;
 
 /** `receiptVerified`: the verdict on this very event, found before. */
 export function projectProof(

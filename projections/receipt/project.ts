@@ -1,17 +1,8 @@
 import type { DomainEvent } from '#src/domain/events.ts';
+import type { RowChange } from '#src/lib/row-change.ts';
 import type { ReceiptRow, RevokedKeyRow } from './table.ts';
 
-export type ReceiptChange =
-  | {
-      readonly table: 'receipts';
-      readonly key: string;
-      apply(row: ReceiptRow | null): ReceiptRow | null;
-    }
-  | {
-      readonly table: 'revoked_keys';
-      readonly key: string;
-      apply(row: RevokedKeyRow | null): RevokedKeyRow | null;
-    };
+export type ReceiptChange = RowChange<'receipts', ReceiptRow> | RowChange<'revoked_keys', RevokedKeyRow>;
 
 /** `receiptVerified`: the verdict on this very event, found before. */
 export function projectReceipt(

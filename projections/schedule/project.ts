@@ -1,14 +1,10 @@
 import type { RunFunded, RunSkipped, ScheduleDefined } from '#src/domain/events/schedule.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import { type ReceiptPayload, runOf } from '#src/domain/receipt/payload.ts';
+import type { RowChange } from '#src/lib/row-change.ts';
 import type { ScheduleRow, ScheduleRunRow } from './table.ts';
 
-type ChangeOf<T extends string, R> = {
-  readonly table: T;
-  readonly key: string;
-  apply(row: R | null): R | null;
-};
-export type ScheduleChange = ChangeOf<'schedules', ScheduleRow> | ChangeOf<'schedule_runs', ScheduleRunRow>;
+export type ScheduleChange = RowChange<'schedules', ScheduleRow> | RowChange<'schedule_runs', ScheduleRunRow>;
 
 /** `payload`: of the receipt that the event contains; null: none, or of an unknown version. */
 export function projectSchedule(

@@ -3,6 +3,7 @@ import type { DomainEvent } from '#src/domain/events.ts';
 import { isCount } from '#src/domain/transparency/merkle.ts';
 import { TILE_WIDTH, type TileLevel } from '#src/domain/transparency/tiles.ts';
 import type { TileEntry, Tree } from '#src/domain/transparency/tree.ts';
+import type { RowChange } from '#src/lib/row-change.ts';
 import {
   type CheckpointRow,
   HASH_TEXT,
@@ -12,17 +13,11 @@ import {
   type TreeRow,
 } from './table.ts';
 
-type ChangeOf<T extends string, R> = {
-  readonly table: T;
-  readonly key: string;
-  apply(row: R | null): R | null;
-};
-
 export type TransparencyChange =
-  | ChangeOf<'transparency_tree', TreeRow>
-  | ChangeOf<'transparency_tiles', TileRow>
-  | ChangeOf<'transparency_leaves', LeafRow>
-  | ChangeOf<'transparency_checkpoint', CheckpointRow>;
+  | RowChange<'transparency_tree', TreeRow>
+  | RowChange<'transparency_tiles', TileRow>
+  | RowChange<'transparency_leaves', LeafRow>
+  | RowChange<'transparency_checkpoint', CheckpointRow>;
 
 /** What an event that is a leaf adds to the tree that stood before it. */
 export type GrownLeaf = {

@@ -16,7 +16,6 @@ import {
 
 export type LoggedCheckpoint = {
   readonly size: number;
-  /** The signed note. */
   readonly note: string;
   /** When it was signed, or recorded as cosigned. */
   readonly signedAt: string;

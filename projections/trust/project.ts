@@ -1,17 +1,12 @@
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import { entryOf } from '#src/domain/payment/ledger.ts';
+import type { RowChange } from '#src/lib/row-change.ts';
 import type { TrustMinuteRow, TrustOpenPaymentRow, TrustTotalsRow } from './table.ts';
 
-type ChangeOf<T extends string, R> = {
-  readonly table: T;
-  readonly key: string;
-  apply(row: R | null): R | null;
-};
-
 export type TrustChange =
-  | ChangeOf<'trust_totals', TrustTotalsRow>
-  | ChangeOf<'trust_open_payments', TrustOpenPaymentRow>
-  | ChangeOf<'trust_minutes', TrustMinuteRow>;
+  | RowChange<'trust_totals', TrustTotalsRow>
+  | RowChange<'trust_open_payments', TrustOpenPaymentRow>
+  | RowChange<'trust_minutes', TrustMinuteRow>;
 
 /** `receiptVerified`: the verdict on this very event, found before. */
 export function projectTrust(

@@ -10,8 +10,6 @@ import type { EventScan } from '#src/ports/event-scan.ts';
 import type { DiskUse } from '#src/ports/telemetry.ts';
 import { LOG_FILES, READ_MODELS_FOLDER } from './stores.ts';
 
-type InDataDir = Pick<Config, 'dataDir' | 'databaseUrl'>;
-
 /** Of the nearest folder that exists. */
 export function freeBytes(dataDir: string): number {
   let folder = dataDir;
@@ -28,7 +26,7 @@ export async function growthOf(log: Pick<EventScan, 'storedEvents'>, nowMs: numb
 
 /** Beside a log on this machine. Throws what the system does, and `EventLogUnavailable`. */
 export async function diskUse(
-  { dataDir, databaseUrl }: InDataDir,
+  { dataDir, databaseUrl }: Pick<Config, 'dataDir' | 'databaseUrl'>,
   log: Pick<EventScan, 'storedEvents'>,
   nowMs: number,
 ): Promise<DiskUse> {

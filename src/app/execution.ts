@@ -18,6 +18,7 @@ import { streamWatch } from '#src/usecases/process/watch.ts';
 import type { ReconcilerDeps } from '#src/usecases/reconciliation/reconciler.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import type { AppParts, Shared } from './app-parts.ts';
+import { TERM_VARIABLES } from './start-errors.ts';
 import { tracedOutbound, tracedPayments, tracedResolver } from './telemetry.ts';
 
 export function wireExecution(
@@ -118,7 +119,7 @@ export async function wirePayments({
   const options = { baseUrl, clock, logger, x402, offerKey, stopping, routes: PAID_ROUTES };
   const wired = await x402Payments(options).catch((error: unknown): never => {
     if (!(error instanceof UnusableTerms)) throw error;
-    throw new ConfigError([{ variable: TERMS[error.setting], problem: error.message }]);
+    throw new ConfigError([{ variable: TERM_VARIABLES[error.setting], problem: error.message }]);
   });
   const { payments, protocol, scan, payee } = wired;
   for (const text of termsWarnings(x402)) logger.warn(text);
@@ -134,10 +135,3 @@ export async function wirePayments({
     chain: { scan, payee, intervalMs: x402.reconcileMs },
   };
 }
-
-const TERMS = {
-  network: 'X402_NETWORK',
-  asset: 'X402_ASSET',
-  priceUsd: 'X402_PRICE',
-  rpcUrl: 'X402_RPC_URL',
-} as const;

@@ -31,7 +31,6 @@ import { eventStoreLog } from './stores.ts';
 
 export { createKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
 
-/** DATA_DIR contains no event log. */
 export class NoEventLog extends OperatorError {
   constructor(file: string) {
     super(`there is no event log at ${file}: DATA_DIR must be that of the service`);

@@ -1,7 +1,6 @@
 // The commands on the read models, beside services that read them: `relay rebuild` and `relay migrate`.
 import { join } from 'node:path';
-import type { RebuildOptions, RebuildResult } from '#projections/rebuild.ts';
-import { prune, rebuild } from '#projections/rebuild.ts';
+import { prune, type RebuildOptions, type RebuildResult, rebuild } from '#projections/rebuild.ts';
 import type { Db } from '#projections/rows.ts';
 import type { ProjectorDeps } from '#projections/sessions.ts';
 import { acquireProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
@@ -54,8 +53,4 @@ async function withStores<T>(config: Config, work: (opened: Opened) => Promise<T
   }
 }
 
-/** Applies the shared migrations to the database of DATABASE_URL. */
-export async function migrateDatabase({ databaseUrl }: Config): Promise<void> {
-  if (databaseUrl === null) throw new Error('DATABASE_URL is not set');
-  await migrateOnce(databaseUrl);
-}
+export const migrateDatabase = (databaseUrl: string): Promise<void> => migrateOnce(databaseUrl);

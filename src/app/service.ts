@@ -1,6 +1,7 @@
 // The composition root: the only place where a port meets an adapter, and where the parts start and stop in order.
 
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import process from 'node:process';
 import { Projector } from '#projections/projector.ts';
 import { readModels, readModelsUnavailable } from '#projections/read-models.ts';
@@ -38,7 +39,6 @@ const DAY_MS = 86_400_000;
 export type Service = {
   /** Where it listens: `http://host:port`. */
   readonly url: string;
-  /** The base of all links. */
   readonly baseUrl: string;
   /**
    * Resolves when the embedded read models are open; until then reads wait or answer 503. Rejects if they cannot be
@@ -67,7 +67,7 @@ export async function runService(config: Config, stop: AbortSignal, options: Sta
     throw error;
   });
   if (service === null) return;
-  const stopped = whenAborted(stop);
+  const stopped: Promise<unknown> = stop.aborted ? Promise.resolve() : once(stop, 'abort');
   const opened = service.opened.then(() => stopped);
   try {
     await Promise.race([stopped, opened, service.damaged]);
@@ -98,13 +98,6 @@ export async function startService(
   } finally {
     stop?.removeEventListener('abort', ending.abort);
   }
-}
-
-function whenAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }
 
 async function start(config: Config, clock: Clock, ending: Ending, options: StartOptions): Promise<Service> {

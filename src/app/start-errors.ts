@@ -69,3 +69,11 @@ export function demandWritable(files: readonly string[]): void {
     }
   }
 }
+
+/** The variables that describe a payment, by the adapters' names of them. */
+export const TERM_VARIABLES = {
+  network: 'X402_NETWORK',
+  asset: 'X402_ASSET',
+  priceUsd: 'X402_PRICE',
+  rpcUrl: 'X402_RPC_URL',
+} as const;

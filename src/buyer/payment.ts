@@ -46,7 +46,6 @@ export type BuyerPayment = {
   readonly header: { readonly name: string; readonly value: string };
 };
 
-/** The buyer's wallet. */
 export type BuyerWallet = {
   /** Lower case; null: only the wallet has it, and a payment from any of its accounts is its own. */
   readonly address: string | null;

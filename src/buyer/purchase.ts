@@ -4,8 +4,7 @@ import { normaliseRequest, type WebhookRequest } from '#src/domain/job/webhook-r
 import { LIMITS } from '#src/domain/limits.ts';
 import { receiptDocumentOf } from '#src/domain/receipt/document.ts';
 import { readReceipt } from '#src/domain/receipt/payload.ts';
-import type { Primitives } from '#src/domain/signing-keys/keys.ts';
-import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import { fromJwkSet, type KeyRecord, type Primitives } from '#src/domain/signing-keys/keys.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { checkExecution, type PurchaseEvidence } from './evidence.ts';
 import type { BuyerLimits } from './offer.ts';

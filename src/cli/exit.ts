@@ -23,7 +23,6 @@ export const exiting =
     if ((await work(...args)) === false) process.exitCode = EXIT.foundWrong;
   };
 
-/** Exit code of a command that threw. */
 export function exitOf(error: unknown): ExitCode {
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.good;
   return error instanceof FoundWrong ? EXIT.foundWrong : EXIT.couldNotRun;

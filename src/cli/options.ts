@@ -21,3 +21,5 @@ export const textOf =
     if (form.test(text)) return text;
     throw new InvalidArgumentError(problem);
   };
+
+export const readAddress = textOf(/^0x[0-9a-fA-F]{40}$/, 'It must be 0x and 40 hex digits.');

@@ -12,10 +12,8 @@ export function reportWait(why: string, ms: number): void {
   printError(`${why}; the same request is sent again in ${Math.ceil(ms / 1000)} s`);
 }
 
-type Failure = NonNullable<CallResult['error']>;
-
 /** One line that names the member that differs. */
-export const errorLine = ({ member, expected, actual }: Failure): string =>
+export const errorLine = ({ member, expected, actual }: NonNullable<CallResult['error']>): string =>
   `${shown(member)}: expected ${shown(expected)}, received ${shown(actual)}`;
 
 /** The payment header is included only while it can still return the result. */

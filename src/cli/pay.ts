@@ -9,7 +9,7 @@ import { isSpellableName, relayOrigin } from '../domain/destination/url.ts';
 import { METHODS, PRICE } from '../domain/limits.ts';
 import { SCHEDULE_LIMITS } from '../domain/schedule/limits.ts';
 import { CannotRun, exiting } from './exit.ts';
-import { textOf } from './options.ts';
+import { readAddress } from './options.ts';
 import { errorLine, type How, isGood, reportWait, resultJson, resultLines } from './pay-report.ts';
 import { paySchedule } from './pay-schedule.ts';
 import { readJsonSource } from './read-source.ts';
@@ -171,8 +171,6 @@ function readRuns(text: string): number {
     throw new InvalidArgumentError(`It must be a whole number from 1 to ${max}.`);
   return Number(text);
 }
-
-const readAddress = textOf(/^0x[0-9a-fA-F]{40}$/, 'It must be 0x and 40 hex digits.');
 
 async function pay(url: string | undefined, options: Options): Promise<boolean> {
   if (options.schedule !== undefined) return payRuns(url, options, options.schedule);

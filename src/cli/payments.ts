@@ -1,7 +1,7 @@
 // relay payments: lists of payments, the balance, refunds, and the resolution of payments whose fate is open.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { exiting } from './exit.ts';
-import { readDate, textOf } from './options.ts';
+import { readAddress, readDate, textOf } from './options.ts';
 import { balance, type ListOptions, listPayments, sum } from './payments-list.ts';
 import { addReconcile } from './payments-reconcile.ts';
 import { begin, cancel, complete } from './payments-refund.ts';
@@ -147,7 +147,6 @@ const readIds = (text: string, before: readonly string[] = []): readonly string[
   ...new Set([...before, readId(text)]),
 ];
 
-const readAddress = textOf(/^0x[0-9a-fA-F]{40}$/, 'It must be 0x and 40 hex digits.');
 const readHash = textOf(/^0x[0-9a-fA-F]{64}$/, 'It must be 0x and 64 hex digits.');
 const readTransaction = (text: string): string => readHash(text).toLowerCase();
 

@@ -124,12 +124,12 @@ export function addMigrate(program: Command): void {
 }
 
 async function migrate(): Promise<void> {
-  const config = readConfig();
-  if (config.databaseUrl === null) {
+  const { databaseUrl } = readConfig();
+  if (databaseUrl === null) {
     throw new CannotRun('DATABASE_URL is not set; embedded read models are created when the service starts');
   }
   const { migrateDatabase } = await import('#src/app/rebuild.ts');
-  await migrateDatabase(config).catch((cause: unknown) => {
+  await migrateDatabase(databaseUrl).catch((cause: unknown) => {
     throw new CannotRun(`the database could not be migrated: ${oneLine(rootCause(cause))}`, { cause });
   });
   print(

@@ -6,10 +6,8 @@ import { SingleBar } from 'cli-progress';
 import { systemCode } from '#src/lib/system-error.ts';
 import { EXIT } from './exit.ts';
 
-export type Style = 'green' | 'red' | 'yellow' | 'dim' | 'bold';
-
 /** `styleText` reads the stream, NO_COLOR and TERM; FORCE_COLOR alone does not colour a pipe. */
-export function paint(style: Style, text: string): string {
+export function paint(style: 'green' | 'red' | 'yellow' | 'dim' | 'bold', text: string): string {
   return process.stdout.isTTY ? styleText(style, text, { stream: process.stdout }) : text;
 }
 
@@ -80,7 +78,6 @@ export const jsonText = (value: unknown, indent = 0): string =>
   // JSON.stringify escapes C0 within strings; outside of strings they are the line ends of the indented form.
   JSON.stringify(value, null, indent).replace(INVISIBLE, (found) => (found < ' ' ? found : escaped(found)));
 
-/** Prints one line to standard error. */
 export function printError(message: string): void {
   try {
     process.stderr.write(`relay: ${plain(message)}\n`);
@@ -152,7 +149,6 @@ export const csvTable = <N extends string>(names: readonly N[], records: Records
   [names, ...records.map((record) => names.map((name) => record[name]))].map(csvLine);
 
 export type AuditProgress = {
-  /** Events in all. */
   readonly events: number;
   /** Events that this run has handled. */
   readonly eventsHere: number;

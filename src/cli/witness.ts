@@ -1,4 +1,5 @@
 // relay witness: runs a witness of transparency logs until a signal stops it.
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseWitnessLogs, policyProblemText } from '../domain/transparency/witness-policy.ts';
@@ -85,7 +86,7 @@ async function witness({ config, key, state, name, listen, begin }: Options): Pr
       'Its verifier keys, Ed25519 and ML-DSA-44, for the witness line of a policy file:',
       ...running.vkeys.map((vkey) => `  ${vkey}`),
     );
-    await aborted(stop.signal);
+    if (!stop.signal.aborted) await once(stop.signal, 'abort');
     await running.stop();
   } finally {
     stop.release();
@@ -105,11 +106,4 @@ function readLogs(file: string) {
   if (logs === null) throw new CannotRun(`${file}: ${policyProblemText(problem)}`);
   if (logs.length === 0) throw new CannotRun(`${file} has no log line: \`log <vkey>\``);
   return logs.map((log) => log.key);
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

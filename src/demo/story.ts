@@ -18,7 +18,6 @@ import type { DemoWitnesses } from './witnesses.ts';
 /** Ends the demo: the service did not do what the demo needs next. */
 export class StoryFailed extends OperatorError {}
 
-/** The request that the demo sends. */
 const HEADERS = { 'x-order-source': 'relay demo' };
 const BODY = { event: 'order.paid', order: 4711, total: '12.50' };
 export type DemoRequest = { readonly url: string; readonly body: unknown; readonly method: 'POST' };

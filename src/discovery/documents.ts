@@ -38,7 +38,6 @@ const listed = (facts: Facts, routes: Readonly<Record<string, RouteFacts>>) =>
     return { id, address: addressOf(facts, route), mediaType, purpose };
   });
 
-/** The index of all documents. */
 const discoveryIndex = openDocument([ROUTES.discovery, ROUTES.discoveryMetadata], (facts) => ({
   description:
     'Every document of this service. Each answers a GET, free; an address with braces is a template (RFC 6570). Those of the transparency log exist only if the relay has one.',

@@ -77,7 +77,6 @@ export const declareEvent = <S extends StreamKind, M extends TProperties, T exte
 export const strict = { additionalProperties: false };
 export const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
   Type.Union([schema, Type.Null()]);
-/** One of the texts. */
 export const oneOf = <const L extends string[]>(...texts: L) =>
   Type.Union(texts.map((text) => Type.Literal(text))) as unknown as TUnion<{
     [K in keyof L]: TLiteral<L[K]>;

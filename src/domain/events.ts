@@ -84,7 +84,6 @@ type InStream<S extends StreamKind> = EventOf<
 export type JobEvent = InStream<'job'>;
 export type PaymentEvent = InStream<'payment'>;
 export type ClaimEvent = InStream<'claim'>;
-export type RefundEvent = InStream<'refund'>;
 export type KeyEvent = InStream<'keys'>;
 export type ScheduleEvent = InStream<'schedule'>;
 
@@ -107,7 +106,7 @@ const isOf =
 export const isJobEvent = isOf<JobEvent>('job');
 export const isPaymentEvent = isOf<PaymentEvent>('payment');
 export const isClaimEvent = isOf<ClaimEvent>('claim');
-export const isRefundEvent = isOf<RefundEvent>('refund');
+export const isRefundEvent = isOf<InStream<'refund'>>('refund');
 export const isKeyEvent = isOf<KeyEvent>('keys');
 export const isScheduleEvent = isOf<ScheduleEvent>('schedule');
 

@@ -4,10 +4,8 @@ import { toHex } from './encoding.ts';
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 
-export type IdPrefix = 'job' | 'rcpt' | 'dec' | 'hnd' | 'sch';
-
 /** `random`: 16 bytes or more; the first 16 are used. */
-export function makeId(prefix: IdPrefix, random: Uint8Array): string {
+export function makeId(prefix: 'job' | 'rcpt' | 'dec' | 'hnd' | 'sch', random: Uint8Array): string {
   if (random.length < 16) throw new RangeError('an id needs 16 random bytes');
   const number = BigInt(`0x${toHex(random.subarray(0, 16))}`);
   // 26 digits hold 130 bits: the first one is at most 7.

@@ -23,7 +23,6 @@ const JSON_LEVELS = 64;
 export const TIMES = {
   /** An idempotency key becomes reusable this long after the completion of its job. */
   idempotencyRetentionMs: 7 * 86_400_000,
-  /** A decision is valid for this long. */
   decisionValidMs: 24 * 3_600_000,
   /** A payment that reached `mismatchesPerPayment` is accepted only for its own request for this long. */
   mismatchBlockMs: 3_600_000,

@@ -49,7 +49,7 @@ function withoutUnion(schema: Schema): Schema {
   const { anyOf, ...rest } = schema;
   if (!Array.isArray(anyOf) || 'type' in rest) return schema;
   const options = anyOf.filter(isSchema).flatMap(optionsOf);
-  const others = options.filter((option) => !isNull(option));
+  const others = options.filter(({ type }) => type !== 'null');
   const nullable = others.length < options.length;
   const [first, ...more] = others;
   if (first === undefined) return schema;
@@ -80,8 +80,6 @@ function optionsOf(option: Schema): readonly Schema[] {
   const { anyOf, oneOf = anyOf, ...rest } = option;
   return Array.isArray(oneOf) && Object.keys(rest).length === 0 ? oneOf.filter(isSchema) : [option];
 }
-
-const isNull = ({ type }: Schema): boolean => type === 'null';
 
 /** All values that an option without further rules allows; null: not a list of them. */
 function valuesOf({ type: _, const: only, enum: values, ...rest }: Schema): readonly unknown[] | null {

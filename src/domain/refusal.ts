@@ -104,7 +104,6 @@ export class Fault extends Error {
 /** A remark on a request that is not refused. */
 export type Warning = { readonly code: string; readonly message: string };
 
-/** The warnings whose condition holds. */
 export const warningsIf = (
   ...warnings: readonly (readonly [holds: boolean, code: string, message: string])[]
 ): readonly Warning[] => warnings.flatMap(([holds, code, message]) => (holds ? [{ code, message }] : []));

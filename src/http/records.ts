@@ -14,7 +14,6 @@ const IDS = {
 };
 type Kind = keyof typeof IDS;
 
-/** A route that answers a record. */
 export const recordEndpoint = (
   route: RouteFacts,
   kind: Kind,

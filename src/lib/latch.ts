@@ -8,13 +8,10 @@ export type Latch<T> = {
   clear(): void;
   /** The value as soon as there is one; null after `ms`. Who gives up leaves nothing behind, however long there is none. */
   wait(ms: number): Promise<T | null>;
-  /** How many wait. */
   waiting(): number;
 };
 
-type Sleeper = { sleep(ms: number, signal?: AbortSignalLike): Promise<void> };
-
-export function latch<T>(clock: Sleeper): Latch<T> {
+export function latch<T>(clock: { sleep(ms: number, signal?: AbortSignalLike): Promise<void> }): Latch<T> {
   const waiters = new Set<(value: T | null) => void>();
   let held: T | null = null;
   return {

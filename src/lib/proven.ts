@@ -18,7 +18,6 @@ export type ProvenOptions = {
 export type Failure = { readonly cause: unknown };
 
 export type Proven = {
-  /** A use of the part worked. */
   worked(): void;
   /** A use of the part failed as if the part did not work: the next check probes it. No effect while a failure is known. */
   failed(cause: unknown): void;

@@ -94,7 +94,6 @@ export interface AbortSignalLike {
   removeEventListener(type: 'abort', listener: () => void): void;
 }
 
-/** The stream is not at the expected revision. */
 export class WrongExpectedVersion extends Error {
   readonly stream: string;
   readonly expected: ExpectedRevision;

@@ -10,7 +10,6 @@ import type { PresentedPayment } from './payments.ts';
 /** Returns a header of the caller's request, its name in any case; null if it is absent. */
 export type ReadHeader = (name: string) => string | null;
 
-/** Response headers. */
 export type WireHeaders = Readonly<Record<string, string>>;
 
 /**

@@ -5,7 +5,6 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 export interface ReadStore<Db> {
   /** true: rows may be deleted and rebuilt from the log without confirmation; one process uses them. */
   readonly disposable: boolean;
-  /** The tables of a generation. */
   readonly layout: TableLayout;
   /**
    * A handle for the tables that belong to no generation, migrated to this version: connects and migrates first, then

@@ -1,7 +1,6 @@
 // The keys of this process: Ed25519 keys for receipts, webhooks and checkpoints, and the HMAC secret; those of a witness.
 import type { CosignerKey } from '#src/domain/transparency/cosignature.ts';
 
-/** One private key. */
 export type SigningKey = {
   /** RFC 7638 thumbprint. */
   readonly keyId: string;

@@ -58,7 +58,6 @@ export function startResponseDeadline(clock: Clock) {
         acknowledged();
       }
     },
-    /** Frees all timers. */
     end(): void {
       for (const timer of timers) timer.abort();
     },

@@ -21,7 +21,6 @@ export function notedValues(db: DatabaseSync, compared = COMPARED) {
   const insert = db.prepare('INSERT INTO notes (prints, checksum, texts) VALUES (?, ?, ?)');
   const ends = db.prepare('SELECT coalesce(max(rowid), 0) AS last FROM notes');
   const lastRow = () => Number(ends.get()?.last);
-  /** The last row of which the repeats are known. */
   let known = lastRow();
   const prints = new Float64Array(ROW_NOTES);
   /** Each value, and then its place. */

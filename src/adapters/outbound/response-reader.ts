@@ -31,7 +31,6 @@ const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
 export class ResponseReader {
   readonly #parts: ResponseParts;
   #part: Part = 'status';
-  /** The line that has begun. */
   #line = '';
   /** Bytes of the lines of all heads; then of those of the body, less what its bytes allow. */
   #lineBytes = 0;

@@ -1,6 +1,5 @@
 // The chain as an audit reads it, from one node.
-import type { ChainAudit } from '#src/ports/chain-scan.ts';
-import { ChainUnavailable } from '#src/ports/chain-scan.ts';
+import { type ChainAudit, ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { lookUpOnce } from './chain.ts';
 import { LARGEST_RANGE, rangeSizes } from './chain-logs.ts';

@@ -9,7 +9,6 @@ import { lowerHex } from './requirements.ts';
 export const USED = toEventSelector('AuthorizationUsed(address,bytes32)');
 export const CANCELLED = toEventSelector('AuthorizationCanceled(address,bytes32)');
 
-/** Numbers of the first and the last block. */
 export type BlockRange = { readonly from: number; readonly to: number };
 
 /** Hashes and topics in lower case. */
@@ -34,7 +33,6 @@ export const placeOf = ({ block, transaction, index }: Log, offset = 0): string 
 /** The node answers, and does not return the logs of this range. */
 export class RangeRefused extends NoAnswer {}
 
-/** The request for these logs. */
 export const logsCall = ({ asset, topics }: LogFilter, { from, to }: BlockRange) => ({
   method: 'eth_getLogs' as const,
   params: [

@@ -21,7 +21,6 @@ import { demandNetwork, findReceipt, NoAnswer, queryNode } from './node.ts';
 import { lowerHex } from './requirements.ts';
 import { type DataLog, readTransfer, type TransferLog } from './transfer-log.ts';
 
-/** Time limit of a whole look-up. */
 const LOOK_UP_MS = 8000;
 /** Of one range of logs: one that takes longer is divided, which the look-up must have time for. */
 const RANGE_MS = 2500;

@@ -5,7 +5,6 @@ import { bazaarResourceServerExtension, declareDiscoveryExtension } from '@x402/
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { portableSchema } from '#src/domain/portable-schema.ts';
 
-/** A paid route as the challenge describes it. */
 export type PaidRoute = {
   /** Begins with a slash. */
   readonly path: string;

@@ -116,7 +116,7 @@ function readVerify(
   const { isValid, invalidReason, payer } = form.data;
   if (!isValid) {
     const reason = knownCodeOr(invalidReason, 'invalid');
-    return isOwnFailure(reason) ? { problem: null, cause: reason } : { outcome: 'invalid', reason };
+    return OWN_FAILURE.has(reason) ? { problem: null, cause: reason } : { outcome: 'invalid', reason };
   }
   // `isValid` with an error status, or for another payer, is no result for this payment.
   if (answer.status >= 300 || differs(payer, payment.payer)) return MALFORMED;
@@ -144,7 +144,7 @@ function readSettle(answer: ExchangeAnswer, payment: PresentedPayment): SettleAn
   }
   const code = knownCodeOr(errorReason, 'settlement_failed');
   // A refusal with a transaction is not final: the transaction may move the money.
-  return isFinalRefusal(code) && transaction === null
+  return TERMINAL.has(code) && transaction === null
     ? { outcome: 'rejected', reason: code }
     : unknown(code, transaction);
 }
@@ -175,17 +175,13 @@ const differs = (answered: string | null | undefined, expected: string): boolean
 // The reason codes of facilitators. They are matched exactly: any other text may contain values, a signature or our own
 // login, which must not be logged, stored or returned.
 
+/** Ends the payment if it is the answer to its first settle call. */
 const TERMINAL: ReadonlySet<string> = new Set(TERMINAL_REASONS);
+/** A verify that failed in the facilitator. */
 const OWN_FAILURE: ReadonlySet<string> = new Set(OWN_FAILURE_REASONS);
 const OPEN: ReadonlySet<string> = new Set(OPEN_REASONS);
 
 const isKnown = (code: string): boolean => TERMINAL.has(code) || OWN_FAILURE.has(code) || OPEN.has(code);
-
-/** Ends the payment if it is the answer to its first settle call. */
-const isFinalRefusal = (code: string): boolean => TERMINAL.has(code);
-
-/** A verify that failed in the facilitator. */
-const isOwnFailure = (code: string): boolean => OWN_FAILURE.has(code);
 
 /** The facilitator's code if it is a known one, otherwise `other`. */
 export const knownCodeOr = (code: unknown, other: PaymentReason): string =>

@@ -12,7 +12,6 @@ export type FacilitatorLogin =
   | { readonly kind: 'cdp'; readonly keyId: string; readonly key: LoginKey }
   | { readonly kind: 'headers'; readonly headers: Readonly<Record<string, string>> };
 
-/** The headers that log one request in. */
 export type LoginHeaders = (request: {
   readonly method: 'GET' | 'POST';
   readonly url: string;

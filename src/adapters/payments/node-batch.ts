@@ -5,7 +5,6 @@ import type { Block } from './chain-blocks.ts';
 import { NoAnswer, type NodeClient, type RpcCall } from './node.ts';
 import { isAboutRange } from './node-errors.ts';
 
-/** The results of the calls, in their order, and the block. */
 export type AnsweredWithBlock = { readonly results: readonly unknown[]; readonly block: Block };
 
 /** Reads after which a node that refused a batch is sent one again. */

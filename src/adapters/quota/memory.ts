@@ -38,7 +38,6 @@ export class Windows {
     return window;
   }
 
-  /** Replaces the window of a key. */
   set(rule: QuotaRule, key: string, { points, resetMs }: QuotaWindow): void {
     const windows = this.#rules.get(idOf(rule)) ?? new Map<string, StoredWindow>();
     this.#rules.set(idOf(rule), windows);

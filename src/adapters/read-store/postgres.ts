@@ -13,7 +13,6 @@ import { PostgresSessions, type SessionSettings } from './postgres-sessions.ts';
 export type PostgresOptions = {
   /** `postgres://…` */
   readonly url: string;
-  /** Connections at most. */
   readonly connections?: number;
   /** ms after which the connections of a generation close, if another one was opened since. */
   readonly unusedMs?: number;

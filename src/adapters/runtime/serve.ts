@@ -15,7 +15,6 @@ export type Listening = {
   stop(limitMs?: number): Promise<void>;
 };
 
-/** The address or the port cannot be had. */
 export class CannotListen extends OperatorError {
   constructor({ hostname, port }: ListenOptions, cause: unknown) {
     // Bun has one code for all causes.

@@ -9,7 +9,6 @@ import { type Sealing, type Vault, VaultUnavailable } from '#src/ports/vault.ts'
 type Stored = { readonly key: Uint8Array; readonly sealed: Uint8Array | null };
 export type NewText = Omit<Sealing, 'text'> & Stored;
 
-/** Where the texts are. */
 export type TextStore = {
   /** Stores the text unless the name has one, or its holder has `max`. Atomic among processes. */
   insert(text: NewText): Promise<void>;

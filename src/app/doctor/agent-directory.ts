@@ -5,9 +5,8 @@ import type { Config } from '#src/config.ts';
 import { WELL_KNOWN_ROUTES } from '#src/discovery/routes.ts';
 import { DIRECTORY_TYPE } from '#src/domain/destination/message-signature.ts';
 import { isObject } from '#src/lib/is-object.ts';
-import { systemCode } from '#src/lib/system-error.ts';
-import { type Checked, fine, problem, skipped, warning } from './finding.ts';
-import { askLiving } from './listen.ts';
+import { type Checked, fine, problem, skipped } from './finding.ts';
+import { noAnswer, unanswered } from './listen.ts';
 
 const { path } = WELL_KNOWN_ROUTES.agentDirectory;
 const ANSWER_MS = 5000;
@@ -24,12 +23,8 @@ export async function checkAgentDirectory({
     );
   if (!existsSync(keyFile.path)) return fine('outbound requests will be signed from the first start on');
   const url = `${publicBaseUrl}${path}`;
-  const lives = listen.port !== 0 && (await askLiving(listen.host, listen.port, ANSWER_MS)).lives;
   const answer = await asked(url);
-  if (typeof answer === 'string')
-    return lives
-      ? warning(`${url} is not reached from this machine (${answer}): ask it from another one`)
-      : skipped('no service answers here: ask again beside the running one');
+  if (typeof answer === 'string') return unanswered(url, answer, listen);
   const { status, type, signed, ids } = answer;
   if (status !== 200 || type !== DIRECTORY_TYPE || !signed)
     return problem(
@@ -45,7 +40,7 @@ export async function checkAgentDirectory({
       );
 }
 
-/** The code of the failure if there is no answer. */
+/** The reason if there is no answer. */
 async function asked(url: string) {
   try {
     const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(ANSWER_MS) });
@@ -59,6 +54,6 @@ async function asked(url: string) {
       ids: keys.flatMap((key) => (isObject(key) && typeof key.kid === 'string' ? [key.kid] : [])),
     };
   } catch (error) {
-    return systemCode(error) ?? (error instanceof Error ? error.name : 'no answer');
+    return noAnswer(error);
   }
 }

@@ -7,7 +7,7 @@ import { shapeCheck } from '#src/domain/shape-check.ts';
 import { HealthResponse } from '#src/http/routes/health.ts';
 import { systemCode } from '#src/lib/system-error.ts';
 import { urlHost } from '#src/lib/url-host.ts';
-import { type Checked, fine, problem, warning } from './finding.ts';
+import { type Checked, fine, problem, skipped, warning } from './finding.ts';
 
 /** Listening on every address includes this machine's own. */
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
@@ -21,6 +21,20 @@ export async function askLiving(host: string, port: number, ms: number): Promise
     .then(async (answer) => answer.status === 200 && isOurs(parsedJson(await answer.text())))
     .catch(() => false);
   return { url, lives };
+}
+
+/** The code of a request's failure. */
+export const noAnswer = (error: unknown): string =>
+  systemCode(error) ?? (error instanceof Error ? error.name : 'no answer');
+
+const SELF_MS = 5000;
+
+/** Of the service's own `url`, which gave no answer: that is to be expected where no service runs. */
+export async function unanswered(url: string, reason: string, listen: Config['listen']): Promise<Checked> {
+  const lives = listen.port !== 0 && (await askLiving(listen.host, listen.port, SELF_MS)).lives;
+  return lives
+    ? warning(`${url} is not reached from this machine (${reason}): ask it from another one`)
+    : skipped('no service answers here: ask again beside the running one');
 }
 
 /** Another program may answer 200 at any path. */

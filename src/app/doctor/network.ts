@@ -8,12 +8,12 @@ import { hostOf, readTarget } from '#src/domain/destination/url.ts';
 import type { FacilitatorProblem } from '#src/domain/monitoring/health.ts';
 import { placesOf } from '#src/domain/places.ts';
 import { isRefused } from '#src/domain/refusal.ts';
+import { TERM_VARIABLES } from '../start-errors.ts';
 import { wireTargets } from '../targets.ts';
 import { type Checked, fine, problem, skipped, warning } from './finding.ts';
 
 const LOOK_UP_MS = 5000;
 
-/** Looks up the name of the target. */
 export async function checkDns({ egress: { dnsServers } }: Config, target: string): Promise<Checked> {
   const { hostname: name, literal } = hostOf(new URL(target).hostname);
   if (literal) return skipped('--target has an address: DNS is not asked');
@@ -79,13 +79,6 @@ export async function checkWitnesses({ witnesses }: Config): Promise<Checked> {
     : problem(`no witness answers, and the policy requires a quorum: ${text}`);
 }
 
-const VARIABLES = {
-  network: 'X402_NETWORK',
-  asset: 'X402_ASSET',
-  priceUsd: 'X402_PRICE',
-  rpcUrl: 'X402_RPC_URL',
-} as const;
-
 const DEMO = 'not used in demo mode';
 
 export async function checkTerms({ x402 }: Config): Promise<Checked> {
@@ -108,7 +101,7 @@ export async function checkChain({ x402 }: Config): Promise<Checked> {
     ? problem(
         `the node of X402_RPC_URL gives no usable answer (${verdict.reason}): check X402_RPC_URL, the key in it, and the way out of this machine`,
       )
-    : problem(`${VARIABLES[verdict.setting]} ${verdict.reason}`);
+    : problem(`${TERM_VARIABLES[verdict.setting]} ${verdict.reason}`);
 }
 
 /** `why`: the codes of the failure, in brackets; empty if there are none. */

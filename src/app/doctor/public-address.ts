@@ -4,9 +4,8 @@ import { baseUrl, type Config } from '#src/config.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { isObject } from '#src/lib/is-object.ts';
-import { systemCode } from '#src/lib/system-error.ts';
 import { type Checked, fine, problem, skipped, warning } from './finding.ts';
-import { askLiving } from './listen.ts';
+import { noAnswer, unanswered } from './listen.ts';
 
 const { path } = PAID_ROUTES['execute/webhook'];
 const ANSWER_MS = 5000;
@@ -20,16 +19,11 @@ export async function checkPublicAddress(config: Config): Promise<Checked> {
   if (publicBaseUrl === null)
     return warning('PUBLIC_BASE_URL is not set: links and payments name this machine only');
   const url = `${baseUrl(config, listen.port)}${path}`;
-  const lives = listen.port !== 0 && (await askLiving(listen.host, listen.port, ANSWER_MS)).lives;
   const answer = await asked(url);
-  if (typeof answer === 'string')
-    return lives
-      ? warning(`${url} is not reached from this machine (${answer}): ask it from another one`)
-      : skipped('no service answers here: ask again beside the running one');
-  return judged(url, answer, x402.payTo);
+  return typeof answer === 'string' ? unanswered(url, answer, listen) : judged(url, answer, x402.payTo);
 }
 
-/** The code of the failure if there is no answer. */
+/** The reason if there is no answer. */
 async function asked(url: string): Promise<Response | string> {
   try {
     const response = await fetch(url, {
@@ -42,7 +36,7 @@ async function asked(url: string): Promise<Response | string> {
     await response.body?.cancel();
     return response;
   } catch (error) {
-    return systemCode(error) ?? (error instanceof Error ? error.name : 'no answer');
+    return noAnswer(error);
   }
 }
 

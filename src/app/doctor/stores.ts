@@ -173,7 +173,6 @@ export async function checkReadModels({ databaseUrl, dataDir }: Config): Promise
 /** A transaction that is under way, or that the next start undoes: the file is as it is only then. */
 const JOURNAL = '-journal';
 
-/** Of the schedules. */
 export function checkVault({ schedules, databaseUrl, dataDir }: Config): Checked {
   if (schedules === null) return skipped('SCHEDULES is off');
   if (databaseUrl !== null) return fine('the vault is in the database: see the line read_models');

@@ -122,15 +122,13 @@ const chainClient = (url: string, mode: 'anvil' | 'hardhat' | 'ganache') =>
 const POLL_MS = 50;
 const LIMIT_MS = 180_000;
 
-type ReceiptSource = { getTransactionReceipt(of: { readonly hash: Hex }): Promise<TransactionReceipt> };
-
 /**
  * Returns the receipt of a transaction as soon as it is in a block. Rejects if the chain does not answer, and after `limitMs`.
  * viem's waitForTransactionReceipt polls again only after a new block and misses one that arrives while it polls; this
  * chain makes a block only for a transaction, so the last sender would wait forever.
  */
 export async function mined(
-  chain: ReceiptSource,
+  chain: { getTransactionReceipt(of: { readonly hash: Hex }): Promise<TransactionReceipt> },
   hash: Hex,
   limitMs = LIMIT_MS,
 ): Promise<TransactionReceipt> {

@@ -44,7 +44,7 @@ function snippetOf(facts: Facts, file: string): Snippet {
   const language = LANGUAGES[extension];
   if (language === undefined) throw new Error(`${file} is in no known language`);
   const { title, description, code } = language === 'json' ? configuration(file, facts) : described(file);
-  const whole = [description, ...(pays(code) ? [paying(facts)] : [])].join(' ');
+  const whole = [description, ...(code.includes('BUYER_PRIVATE_KEY') ? [paying(facts)] : [])].join(' ');
   return { id, title, language, description: withFacts(whole, facts), code: withFacts(code, facts) };
 }
 
@@ -77,8 +77,6 @@ function assembled(code: string): string {
     .trim();
   return [...before, ...new Set(lines.filter(isImport)), '', body, ''].join('\n');
 }
-
-const pays = (code: string) => code.includes('BUYER_PRIVATE_KEY');
 
 /** The values in the files, which make each a valid program, and what replaces them. */
 const SAMPLES = /https:\/\/relay\.example|\$0\.003|\b0\.003\b|eip155:8453|0x1{40}|0x2{40}|\b3000\b/g;

@@ -152,7 +152,6 @@ export type Finding = {
   readonly message: string;
 };
 
-/** The event that a finding is about. */
 export type EventLocation = Pick<Finding, 'stream' | 'revision' | 'jobId' | 'position'>;
 
 /** A finding without its location. `message`: whole sentences. */
@@ -160,7 +159,6 @@ export type Fault = { readonly kind: FindingKind; readonly message: string };
 
 export const fault = (kind: FindingKind, message: string): Fault => ({ kind, message });
 
-/** A fault and its event. */
 export type Found = { readonly fault: Fault; readonly location: EventLocation };
 
 /** Of a finding that belongs to no event. */

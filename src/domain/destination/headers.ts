@@ -71,7 +71,8 @@ export function judgeHeaders(
   const listed = listedByConnection(pairs);
   const kept = pairs.filter(([name]) => !isStripped(name, listed)).map(([name]) => name);
   const signed = SIGNED_TRIO.every((name) => kept.includes(name));
-  const isForwarded = ([name]: HeaderPair) => !isStripped(name, listed) && (signed || !isSigned(name));
+  const isForwarded = ([name]: HeaderPair) =>
+    !isStripped(name, listed) && (signed || !SIGNED_TRIO.some((member) => member === name));
   return {
     forwarded: pairs.filter(isForwarded),
     stripped: pairs.filter((pair) => !isForwarded(pair)).map(([name]) => name),
@@ -104,10 +105,6 @@ function isStripped(name: string, listed: ReadonlySet<string>): boolean {
     entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : name === entry,
   );
   return inList || listed.has(name);
-}
-
-function isSigned(name: string): boolean {
-  return SIGNED_TRIO.some((member) => member === name);
 }
 
 export type CallFacts = {

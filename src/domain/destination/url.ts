@@ -69,7 +69,7 @@ export function judgeUrl(target: Target, rules: UrlRules): Allowed | Refused<'un
       'url_form',
       'The url must be plain: no user name, no backslash, blank or control character.',
     );
-  if (isBadPort(port) || rules.ports?.includes(port) === false)
+  if (BAD_PORTS.has(port) || rules.ports?.includes(port) === false)
     return unsafeText('port', `This service calls no target on port ${port}.`);
   if (!literal && (!isSpellableName(hostname) || isReservedName(hostname))) return unsafeTarget();
   return hostname === rules.own.hostname && href !== rules.own.canary ? unsafeTarget() : ALLOWED;
@@ -103,10 +103,6 @@ const BAD_PORTS: ReadonlySet<number> = new Set([
   526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049,
   3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ]);
-
-function isBadPort(port: number): boolean {
-  return BAD_PORTS.has(port);
-}
 
 /** Each entry covers itself and every name under it. */
 const RESERVED = [

@@ -1,6 +1,5 @@
 // How fast the event log grows, judged by its own events: nothing else of the past is known after a restart.
 
-/** What an event log has stored. */
 export type StoredEvents = {
   /** Of all events with their indexes. */
   readonly bytes: number;

@@ -57,12 +57,10 @@ export type ComparisonHealth =
  */
 export const STANDSTILL_MS = 900_000;
 
-export type ReadModelProblem = 'unavailable' | 'rebuilding';
-
 export type ReadModelHealth =
   | { readonly ok: true }
   /** `refusal`: of the server, in its words. */
-  | { readonly ok: false; readonly problem: ReadModelProblem; readonly refusal?: string };
+  | { readonly ok: false; readonly problem: 'unavailable' | 'rebuilding'; readonly refusal?: string };
 
 /**
  * What no event behind it is projected over. `stopped`: damage of the log; `newer_release`: an event that a newer release
@@ -91,7 +89,6 @@ export type HealthFacts = {
   readonly schedules: { readonly wrong: Wrong<'schedules'> | null } | null;
 };
 
-/** What is wrong with a part. */
 export type Wrong<P extends Part> = { readonly code: CodeOf<P>; readonly facts?: ConditionFacts };
 
 /** The parts that `/health` states, in its order. */
@@ -107,12 +104,9 @@ export const HEALTH_PARTS = [
 ] as const satisfies readonly Part[];
 export type HealthPart = (typeof HEALTH_PARTS)[number];
 
-export type WrongParts = { readonly [P in HealthPart]: Wrong<P> | null };
-
 export type HealthReport = {
   /** Every part is ok. */
   readonly ok: boolean;
-  /** Calls can be executed. */
   readonly executes: boolean;
   readonly checks: Readonly<
     Record<'eventLog' | 'signingKey' | 'transparencyLog' | 'readModels' | 'projections', PartHealth>
@@ -145,7 +139,7 @@ export function healthReport(facts: HealthFacts): HealthReport {
   };
 }
 
-export function wrongParts(facts: HealthFacts): WrongParts {
+export function wrongParts(facts: HealthFacts): { readonly [P in HealthPart]: Wrong<P> | null } {
   const { eventLog, signingKey, checkpoint, readModels, projection, facilitator, chain, schedules } = facts;
   return {
     eventLog: wrongLog(eventLog),

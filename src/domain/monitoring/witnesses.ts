@@ -1,7 +1,6 @@
 // What the service states about the witnesses of its transparency log.
 
 export type WitnessesStatus = {
-  /** Witnesses of the policy. */
   readonly configured: number;
   /** Name on the policy's `quorum` line; `none`: no cosignature is required. */
   readonly quorum: string;

@@ -8,7 +8,6 @@ import { type ChainFinding, isSurelyOver, type Payment, paymentSettled, reservat
 /** One asset of one payee: what a comparison is about. Addresses in lower case. */
 export type ChainAccount = { readonly network: string; readonly asset: string; readonly payee: string };
 
-/** Identifies the account. */
 export const accountKey = (account: ChainAccount): string =>
   `${chainAccount(account)}:${account.asset}`.toLowerCase();
 

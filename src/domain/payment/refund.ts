@@ -12,7 +12,6 @@ import { type ChainFinding, isMissing, isSelfPaid, type Payment } from './state.
 export type JobProgress = LedgerEntry['job'];
 
 export type RefundingPayment = Extract<Payment, { status: 'refunding' }>;
-type ChargedPayment = Extract<Payment, { status: 'settled' | 'missing' | 'refunding' }>;
 
 export function progressOf(job: Job): JobProgress {
   if (job.status !== 'completed') return job.status;
@@ -99,7 +98,7 @@ export function beginRefund(
 }
 
 function refundBegun(
-  { reserved: { jobId } }: ChargedPayment,
+  { reserved: { jobId } }: Extract<Payment, { status: 'settled' | 'missing' | 'refunding' }>,
   served: boolean,
   statement: string | null,
   at: string,

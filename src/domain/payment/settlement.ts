@@ -49,7 +49,6 @@ export function concludeSettlement(
   return paymentRejected(payment, answer.reason, 'facilitator', at);
 }
 
-/** What a call knows of a settlement. */
 export type Evidence = {
   /** Of its settle call; null: it made none. */
   readonly answer: SettleAnswer | null;

@@ -7,8 +7,7 @@ import { RUN_TIMES, SCHEDULE_LIMITS } from './limits.ts';
 import { apartFrom, dueAfter, dueNext } from './plan.ts';
 import { type DefinedSchedule, type PlannedRun, type Ticket, UNFUNDED } from './state.ts';
 
-type Iso = (ms: number) => string;
-type Time = { readonly now: number; readonly iso: Iso; readonly calendar: Calendar };
+type Time = { readonly now: number; readonly iso: (ms: number) => string; readonly calendar: Calendar };
 type Plan = Pick<ScheduleDefined, 'schedule' | 'endsAt'>;
 
 /** The run after `run`, due after `dueMs`; null: there is none within the schedule's bounds. */

@@ -62,7 +62,6 @@ export const SCHEDULE_LIMITS = {
   },
 } as const satisfies Readonly<Record<string, Limit>>;
 
-/** Durations of a run. */
 export const RUN_TIMES = {
   /** A payment for a run lives this much longer than the run may start late: for its settlement. */
   authorizationMarginSeconds: 120,

@@ -108,7 +108,6 @@ export function keyOpenAt(
   return compromisedAt === null || at < compromisedAt;
 }
 
-/** The key has no retirement. */
 export const isUnretired = ({ notAfter, compromisedAt }: KeyRecord): boolean =>
   notAfter === null && compromisedAt === null;
 

@@ -6,7 +6,6 @@ import { type Hash, isCount, sameHash } from './merkle.ts';
 import { ED25519, type Note, noteKeyId, parseNote, verifyNote } from './note.ts';
 import { HASH_BYTES } from './tiles.ts';
 
-/** Guarantees of the transparency log. */
 export const TRANSPARENCY = {
   /** A receipt is in the log within this time (maximum merge delay). */
   mmdSeconds: 3600,

@@ -28,12 +28,10 @@ export const SIGNATURE_TYPES = {
 } as const;
 
 type SignatureType = (typeof SIGNATURE_TYPES)[keyof typeof SIGNATURE_TYPES];
-/** The types that a witness may have. */
 export type CosignatureType = Exclude<SignatureType, typeof ED25519>;
 
 /** A verifier key of a supported type, with a public key of its size. */
 export type VerifierKey = TypedKey & { readonly type: SignatureType };
-/** The key of a witness. */
 export type CosignerKey = TypedKey & { readonly type: CosignatureType };
 
 type Sizes = { readonly publicKey: number; readonly signature: number };

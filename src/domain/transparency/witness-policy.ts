@@ -218,7 +218,6 @@ function setQuorum(draft: Draft, [name, ...more]: readonly string[]): string | n
   return null;
 }
 
-/** Which witnesses have to cosign. */
 export type QuorumPolicy = Pick<WitnessPolicy, 'witnesses' | 'quorum'>;
 
 export type QuorumVerdict = {
@@ -249,7 +248,6 @@ const hasQuorum = (quorum: Quorum, names: ReadonlySet<string>): boolean =>
     ? names.has(quorum.name)
     : quorum.members.filter((member) => hasQuorum(member, names)).length >= quorum.threshold;
 
-/** A valid cosignature by a witness of the policy. */
 export type PolicyCosignature = {
   /** As the policy names the witness. */
   readonly name: string;

@@ -13,9 +13,7 @@ export function shownBy<S extends TSchema>(schema: S): (record: Readable<Static<
   return pickOf(schema) as (record: Readable<Static<S>>) => Static<S>;
 }
 
-type Pick = (value: unknown) => unknown;
-
-function pickOf(schema: TSchema): Pick {
+function pickOf(schema: TSchema): (value: unknown) => unknown {
   if (schema.type === 'array') {
     const each = pickOf(schema.items);
     return (values) => (values as readonly unknown[]).map(each);

@@ -152,12 +152,10 @@ export async function measure({ reads, progress, clock, checkpointStanding }: Me
   return judged(summary, { unverifiedReceipts, checkpoint: checkpointStanding() }, progress.lag());
 }
 
-type Lag = ReturnType<MeasureDeps['progress']['lag']>;
-
 function judged(
   { stats, failureRate, overdue }: ExecutionSummary,
   { unverifiedReceipts, checkpoint }: Pick<ExecutionFacts, 'unverifiedReceipts' | 'checkpoint'>,
-  { lagEvents, lagMs }: Lag,
+  { lagEvents, lagMs }: ReturnType<MeasureDeps['progress']['lag']>,
 ) {
   const { recentSucceeded, recentFailed } = stats;
   const facts = { recentSucceeded, recentFailed, overdue, unverifiedReceipts, lagMs, checkpoint };

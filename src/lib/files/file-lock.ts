@@ -4,7 +4,6 @@ import { isSqliteBusy, sqliteFileError } from '../sqlite-error.ts';
 import { createPrivateFile } from './durable.ts';
 
 export type FileLock = {
-  /** The lock file. */
   readonly file: string;
   release(): void;
 };

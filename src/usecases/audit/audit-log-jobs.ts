@@ -104,7 +104,6 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
       if (known.damaged) return NOTHING;
       return { ...NOTHING, faults: follow(recorded, event, location, known) };
     },
-    /** An event of the job's stream cannot be read. */
     takeDamaged(stream: string, location: EventLocation): void {
       const known = states.get('job', stream) ?? FRESH;
       if (known.job !== null) states.put('job', stream, { ...known, last: location, damaged: true });

@@ -29,7 +29,6 @@ export type IntegrityDeps = {
 };
 
 export type Integrity = {
-  /** Events that could be read. */
   readonly events: number;
   readonly streams: number;
   readonly damaged: number;

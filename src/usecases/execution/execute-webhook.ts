@@ -67,7 +67,6 @@ export type ExecuteDeps = RunDeps &
   PaidSlotDeps &
   SendDeps & { readonly takeTurn: Turns };
 
-type New = Extract<Known, { kind: 'new' }>;
 type Accepted = Extract<Known, { kind: 'new' | 'resume' | 'held' }>;
 
 /** What this call has passed, and does not pass twice however often it returns to lookUp. */
@@ -81,7 +80,7 @@ type Passed = {
   readonly reservedFor: string | null;
 };
 
-type OfNew<S> = { readonly step: S; readonly known: New };
+type OfNew<S> = { readonly step: S; readonly known: Extract<Known, { kind: 'new' }> };
 
 type State = { readonly passed: Passed } & (
   | { readonly step: 'lookUp' }
@@ -176,7 +175,6 @@ function jobIn(state: State): { readonly jobId: string; readonly stored: boolean
   return state.step === 'attempt' ? { jobId: state.running.state.started.jobId, stored: true } : null;
 }
 
-/** The id of the job, once there is one. */
 function jobOf(state: State): string | null {
   return 'plan' in state ? state.plan.jobId : (jobIn(state)?.jobId ?? null);
 }

@@ -157,13 +157,11 @@ function endOfClaim(claim: Loaded<Claim>, payment: Loaded<BoundPayment>): Releas
   return rejected && claimed && claimed.position < rejected.position ? 'payment_rejected' : null;
 }
 
-type HeldClaim = Loaded<Extract<Claim, { status: 'held' }>>;
-
 async function byClaim(
   deps: LookUpDeps,
   { fingerprint }: Lookup,
   payment: View<Payment> | null,
-  claim: HeldClaim,
+  claim: Loaded<Extract<Claim, { status: 'held' }>>,
 ): Promise<Known> {
   const holder = claim.state.claimed;
   const { jobId } = holder;

@@ -50,7 +50,6 @@ export type LedgerTables = {
   readonly comparisons: Table<ChainBooks>;
 };
 
-/** Where an event is in the log. */
 type Place = Pick<RecordedEvent, 'stream' | 'revision' | 'position'>;
 type Streams = Pick<EventLog, 'readStream'>;
 

@@ -37,7 +37,6 @@ export type JudgeOpenDeps = JournalDeps & {
 /** A comparison up to a block, and what it found before open payments are judged. */
 export type Compared = {
   readonly account: ChainAccount;
-  /** The first block. */
   readonly from: number;
   readonly upTo: ChainBlock;
   /** Streams of the payments that the compared blocks pay. */
@@ -161,14 +160,12 @@ function mayHaveEnded(
   return isBound(payment) && (isSurelyOver(payment.reserved, upTo.time) || ended.has(stream));
 }
 
-type Fact = EventOf<'PaymentSettled' | 'PaymentMissing' | 'PaymentRejected'>;
-
 async function factOf(
   deps: JudgeOpenDeps,
   payment: Payment,
   finding: ChainFinding,
   upTo: ChainBlock,
-): Promise<Fact | null> {
+): Promise<EventOf<'PaymentSettled' | 'PaymentMissing' | 'PaymentRejected'> | null> {
   const at = isoNow(deps);
   if (isCharged(payment)) return missingCharge(payment, finding, upTo, at);
   if (isReturned(payment))

@@ -74,7 +74,6 @@ export function keyDirectory(
   };
 }
 
-/** The content of a key file. */
 export type OwnKeys = { readonly keys: readonly HeldKey[] } & Pick<KeyStoreContent, 'secretCheck'>;
 
 /**

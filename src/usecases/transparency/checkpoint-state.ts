@@ -116,7 +116,6 @@ const dated = (found: StoredNote, before: StoredNote | null): StoredNote =>
 /** If leaves wait this long, the projecting process does not sign, and any other does. */
 const TAKE_OVER_MS = 10_000;
 
-/** The readable rows of this process. */
 export type RowsNow = {
   /** Of the last event; null: none, or not known yet. */
   readonly position: string | null;

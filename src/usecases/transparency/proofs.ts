@@ -28,7 +28,6 @@ import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 export type NotedCheckpoint = { readonly size: number; readonly note: string };
 
 export type TransparencyDeps = {
-  /** Of the read model. */
   readonly rows: {
     checkpoint(): Promise<NotedCheckpoint | null>;
     /** The newest that a quorum of witnesses has cosigned, with its cosignatures. */

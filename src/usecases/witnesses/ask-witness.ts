@@ -13,7 +13,6 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { RemoteWitness } from '#src/ports/witness.ts';
 import { evolveWitness, type WitnessFact, type WitnessRefusal, type WitnessState } from './witness-state.ts';
 
-/** A witness of the policy, and how it is reached. */
 export type AskedWitness = { readonly known: PolicyWitness; readonly port: RemoteWitness };
 
 export type AskDeps = {

@@ -2577,7 +2577,7 @@ function judgeHeaders(headers, place = "/headers") {
   const listed = listedByConnection(pairs);
   const kept = pairs.filter(([name]) => !isStripped(name, listed)).map(([name]) => name);
   const signed = SIGNED_TRIO.every((name) => kept.includes(name));
-  const isForwarded = ([name]) => !isStripped(name, listed) && (signed || !isSigned2(name));
+  const isForwarded = ([name]) => !isStripped(name, listed) && (signed || !SIGNED_TRIO.some((member) => member === name));
   return {
     forwarded: pairs.filter(isForwarded),
     stripped: pairs.filter((pair) => !isForwarded(pair)).map(([name]) => name)
@@ -2605,9 +2605,6 @@ function listedByConnection(pairs) {
 function isStripped(name, listed) {
   const inList = STRIPPED.some((entry) => entry.endsWith("*") ? name.startsWith(entry.slice(0, -1)) : name === entry);
   return inList || listed.has(name);
-}
-function isSigned2(name) {
-  return SIGNED_TRIO.some((member) => member === name);
 }
 
 // src/buyer/target-check.ts

@@ -13,7 +13,6 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** The element with this id and of this kind. */
 export function part<T extends HTMLElement>(id: string, kind: new () => T): T {
   const found = document.getElementById(id);
   if (!(found instanceof kind)) throw new Error(`the page has no ${id}`);
@@ -22,7 +21,6 @@ export function part<T extends HTMLElement>(id: string, kind: new () => T): T {
 
 export const code = (text: string): HTMLElement => element('code', {}, text);
 
-/** Names and values. */
 export function factList(rows: readonly (readonly [name: string, value: Part])[]): HTMLElement {
   const parts = rows.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]);
   return element('dl', { class: 'facts' }, ...parts);

@@ -13,7 +13,6 @@ import type { KnownDamage } from '../known-damage.ts';
 import { type EventStoreConnection, LEADER } from './connection.ts';
 import { positionOf, type ServerEvent, scannedEvent } from './events.ts';
 
-/** Events of one read of the whole log. */
 const PAGE_EVENTS = 512;
 /** Events of the first read for the head: the server's standard projections write several events after each of ours. */
 const HEAD_EVENTS = 16;

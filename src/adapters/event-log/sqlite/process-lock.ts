@@ -7,8 +7,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { isSqliteBusy, retryWhileBusy, sqliteFileError } from '#src/lib/sqlite-error.ts';
 
-export type ProcessLock = { release(): void };
-
 /** `alone`: no other process may serve this log. `shared`: other processes may, with a shared lock too. */
 export type ProcessLockMode = 'alone' | 'shared';
 
@@ -27,7 +25,7 @@ export class LogInUse extends OperatorError {
 const WAIT_MS = 1000;
 
 /** `file`: the lock file. Uses SQLite's locks: shared for a reader, exclusive for an exclusive transaction. */
-export async function acquireProcessLock(file: string, mode: ProcessLockMode): Promise<ProcessLock> {
+export async function acquireProcessLock(file: string, mode: ProcessLockMode): Promise<{ release(): void }> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   let lock: DatabaseSync | null = null;
   try {
