@@ -35,7 +35,10 @@ export function notedValues(db: DatabaseSync, compared = COMPARED) {
   }
 
   /** After one row, to another. */
-  function* rows(after: number, to: number): Generator<{ readonly row: number; readonly prints: Float64Array }> {
+  function* rows(
+    after: number,
+    to: number,
+  ): Generator<{ readonly row: number; readonly prints: Float64Array }> {
     const found = db.prepare(
       'SELECT rowid, prints, checksum FROM notes WHERE rowid > ? AND rowid <= ? ORDER BY rowid',
     );

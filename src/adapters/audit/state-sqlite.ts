@@ -57,11 +57,14 @@ export function sqliteAuditState<T extends Json>(file: string): AuditState<T> {
       guarded(() => {
         rows.flush();
         db.exec('COMMIT');
+        if (isNew) {
+          // Of a run that was killed on a state that was deleted since: SQLite would put its pages into this one.
+          rmSync(`${file}-journal`, { force: true });
+          renameSync(path, file);
+          flush(dirname(file));
+        }
         db.close();
         isSaved = true;
-        if (!isNew) return;
-        renameSync(path, file);
-        flush(dirname(file));
       });
     },
     close() {

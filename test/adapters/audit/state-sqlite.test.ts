@@ -134,6 +134,23 @@ test('a run that is killed leaves no file, or the values of the run before', asy
   assert.equal(existsSync(`${file}-journal`), false);
 });
 
+test('a new state is whole where the one before was deleted after a run on it was killed', async () => {
+  const file = newFile();
+  const values = (count: number, text: string) => Array.from({ length: count }, (_, n) => `${text} ${n}`);
+  const put = (all: readonly string[]) =>
+    run(file, (state) => {
+      all.forEach((value, n) => {
+        state.put(`k ${String(n).padStart(5, '0')}`, value);
+      });
+    });
+  put(values(2000, 'old'));
+  await killedRun(file);
+  rmSync(file);
+  assert.ok(existsSync(`${file}-journal`));
+  put(values(3000, 'new'));
+  run(file, (state) => assert.deepEqual([...state.values('k')], values(3000, 'new')));
+});
+
 test('one audit at a time uses it', () => {
   const file = newFile();
   const isUsed = (error: unknown) =>
