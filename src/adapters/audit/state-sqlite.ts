@@ -39,7 +39,9 @@ export function sqliteAuditState<T extends Json>(file: string): AuditState<T> {
   });
   let isSaved = false;
   return {
+    isNew,
     get: (key) => guarded(() => rows.get(key)),
+    demand: (key) => guarded(() => rows.demand(key)),
     put: (...args) => guarded(() => rows.put(...args)),
     *values(prefix) {
       const all = rows.values(prefix)[Symbol.iterator]();
