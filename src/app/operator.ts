@@ -108,7 +108,8 @@ export function openAuditor(
   if (stateFile === undefined) return new Auditor({ ...deps, scratch: sqliteScratch<ScratchRow>() });
   const scratch = sqliteAuditState<ScratchRow>(stateFile);
   try {
-    return new Auditor({ ...deps, scratch, state: { release: SERVICE.version, save: scratch.save } });
+    const { save, isNew } = scratch;
+    return new Auditor({ ...deps, scratch, state: { release: SERVICE.version, save, isNew } });
   } catch (error) {
     scratch.close();
     throw error;

@@ -8,6 +8,8 @@ import type { Json } from '../domain/canonical-json.ts';
 export interface AuditScratch<T extends Json> {
   /** Returns a value equal to the one put, perhaps the same object: callers must not change it. */
   get(key: string): T | null;
+  /** Of a key that was put: throws if it has no value. */
+  demand(key: string): T;
   /**
    * `added`: about how many characters the value's JSON has more than the key's value before; without it they are counted.
    * `isOpen`: `open` lists the key, until it is put without it.
@@ -31,6 +33,8 @@ export interface AuditScratch<T extends Json> {
 
 /** Of an audit that a later one continues. */
 export interface AuditState<T extends Json> extends AuditScratch<T> {
+  /** false: an earlier audit has saved it. */
+  readonly isNew: boolean;
   /** Once, at the end. What was put and noted is durable when it returns; before, nothing of it is. */
   save(): void;
 }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { before, test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
@@ -46,6 +47,18 @@ async function audited(path: string, ...args: string[]) {
   return { code, stderr, findings: lines.map(({ finding }) => finding), summary };
 }
 
+/** A copy of the state without rows that it must have. */
+async function refusedWithout(keys: string, file: string, path: string, ...args: string[]): Promise<void> {
+  const damaged = join(folder, 'damaged.state');
+  copyFileSync(file, damaged);
+  const db = new DatabaseSync(damaged);
+  db.exec(`DELETE FROM scratch WHERE key GLOB '${keys}'`);
+  db.close();
+  const { code, stdout, stderr } = await audit(path, '--state', damaged, ...args);
+  assert.deepEqual([code, stdout], [2, '']);
+  assert.match(stderr, /is damaged, or is not the state of an audit: delete it/);
+}
+
 test('a later run reads only what is new, and reports what an audit of the complete log reports', async () => {
   const { events } = history;
   // Without a receipt, so that there is a finding of an event and one of the end in each run.
@@ -71,6 +84,7 @@ test('a later run reads only what is new, and reports what an audit of the compl
   assert.deepEqual([second.code, second.findings], [1, whole.findings]);
   assert.ok(whole.findings.length > 0);
   assert.deepEqual({ ...second.summary, state: null }, whole.summary);
+  await refusedWithout('finding 0*', file, path);
   const third = await audit(path, '--state', file);
   assert.match(third.stdout, new RegExp(`\\n {2}state {8}0 events audited in this run; kept in ${file}\\n`));
 });
@@ -80,6 +94,10 @@ test('a log that lacks the last checkpoint is refused: exit 1, and the state sta
   const path = await dataDir(events);
   const file = join(folder, 'rewritten.state');
   assert.equal((await audit(path, '--state', file)).code, 0);
+  const checkpoint = join(folder, 'kept.checkpoint');
+  writeFileSync(checkpoint, history.checkpoints[1] ?? '');
+  await refusedWithout('*', file, path);
+  await refusedWithout('leaf *', file, path, '--checkpoint', checkpoint);
   const before = readFileSync(file);
   const other = await dataDir((await auditHistory({ jobs: 10 })).events);
   const shorter = await dataDir(events.slice(0, -10));

@@ -85,8 +85,15 @@ export function scratchIn<T extends Json>(
     return text === null ? null : JSON.parse(text);
   }
 
+  function demand(key: string): T {
+    const value = get(key);
+    if (value === null) throw new StateDamaged(key);
+    return value;
+  }
+
   return {
     get,
+    demand,
     put(key, value, added, isOpen = false) {
       const before = buffer.get(key);
       const size = before === undefined || added === undefined ? jsonLength(value) : before.size + added;
@@ -109,18 +116,14 @@ export function scratchIn<T extends Json>(
         : keysOf(buffer, prefix)
             .filter((key) => buffer.get(key)?.isOpen && key > (last ?? ''))
             .slice(0, max);
-      return keys.map((key) => {
-        const value = get(key);
-        if (value === null) throw new StateDamaged(key);
-        return { key, value };
-      });
+      return keys.map((key) => ({ key, value: demand(key) }));
     },
     note,
     repeated,
     flush() {
       flush();
-      runs.save();
       flushNotes();
+      runs.save();
     },
   };
 }

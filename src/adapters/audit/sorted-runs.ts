@@ -32,9 +32,9 @@ export function sortedRuns(db: DatabaseSync, isState: boolean) {
     .map(({ run }) => Number(run));
   const filter = new GrowingFilter(readLayers(db));
   const contents = (): number =>
-    crc32(JSON.stringify([runs, filter.layers.map(({ texts }) => texts), BITS_PER_TEXT]));
+    crc32(JSON.stringify([runs, filter.layers.map(({ texts }) => texts), BITS_PER_TEXT, listsChecksum(db)]));
   if (isState && runs.length + filter.layers.length > 0) {
-    // A run or a layer that is missing would hide rows.
+    // A run or a layer that is missing would hide rows, and one of the lists what is to be reported.
     const stated = db.prepare('SELECT checksum FROM contents').all();
     if (stated.length !== 1 || stated[0]?.checksum !== contents()) throw new StateDamaged('contents');
   }
@@ -132,5 +132,19 @@ function writeLayers(db: DatabaseSync, { layers }: GrowingFilter): void {
     put.run(layer, texts, bytes, layerChecksum(bytes, texts));
   }
 }
+
+function listsChecksum(db: DatabaseSync): number {
+  let sum = 0;
+  for (const select of LISTS)
+    for (const row of db.prepare(select).iterate()) sum = crc32(JSON.stringify(row), sum);
+  return sum;
+}
+
+/** Tables of `SCRATCH_SCHEMA` whose rows nothing else names. */
+const LISTS = [
+  'SELECT key FROM open_keys ORDER BY key',
+  'SELECT rowid FROM notes ORDER BY rowid',
+  'SELECT value, place FROM repeats ORDER BY rowid',
+];
 
 const layerChecksum = (bytes: Uint8Array, texts: number): number => crc32(`${texts}\n`, crc32(bytes));

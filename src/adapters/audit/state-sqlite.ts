@@ -39,7 +39,9 @@ export function sqliteAuditState<T extends Json>(file: string): AuditState<T> {
   });
   let isSaved = false;
   return {
+    isNew,
     get: (key) => guarded(() => rows.get(key)),
+    demand: (key) => guarded(() => rows.demand(key)),
     put: (...args) => guarded(() => rows.put(...args)),
     *values(prefix) {
       const all = rows.values(prefix)[Symbol.iterator]();
@@ -57,11 +59,14 @@ export function sqliteAuditState<T extends Json>(file: string): AuditState<T> {
       guarded(() => {
         rows.flush();
         db.exec('COMMIT');
+        if (isNew) {
+          // Of a run that was killed on a state that was deleted since: SQLite would put its pages into this one.
+          rmSync(`${file}-journal`, { force: true });
+          renameSync(path, file);
+          flush(dirname(file));
+        }
         db.close();
         isSaved = true;
-        if (!isNew) return;
-        renameSync(path, file);
-        flush(dirname(file));
       });
     },
     close() {

@@ -16,6 +16,8 @@ export type PostgresOptions = {
   readonly connections?: number;
   /** ms after which the connections of a generation close, if another one was opened since. */
   readonly unusedMs?: number;
+  /** ms after which a COPY has failed. */
+  readonly copyMs?: number;
 };
 
 /** Any 64-bit number: migrations run one process at a time. */
@@ -24,14 +26,15 @@ const HEALTH_MS = 1000;
 /** For an opening in progress to end, and then for the connections to close. */
 const CLOSE_MS = 5000;
 /** Longer than any query runs (`statement_timeout`). */
-const UNUSED_MS = 15_000;
+const LONGEST_MS = 15_000;
 /** The quota sends its calls in batches. */
 const SHARED_CONNECTIONS = 4;
 
 export function postgresReadStore({
   url,
   connections = 10,
-  unusedMs = UNUSED_MS,
+  unusedMs = LONGEST_MS,
+  copyMs = LONGEST_MS,
 }: PostgresOptions): ReadStore<PostgresJsDatabase> {
   const shared = poolOf(url, SHARED_CONNECTIONS, null);
   const generations = new GenerationPools((schema) => poolOf(url, connections, schema), unusedMs);
@@ -71,7 +74,7 @@ export function postgresReadStore({
         for (const { table, columns, text } of rows) {
           const names = columns.map((column) => `"${column}"`).join(', ');
           const copying = await transaction.unsafe(`copy "${table}" (${names}) from stdin`).writable();
-          await pipeline(partsOf(text), copying);
+          await withTimeout(pipeline(partsOf(text), copying), copyMs, () => new CopyUnanswered());
         }
         return true;
       });
@@ -92,6 +95,14 @@ export function postgresReadStore({
       await Promise.all([shared.sessions.end(), generations.end()]);
     },
   };
+}
+
+/**
+ * postgres.js 3.4.9 sends no Sync after the error of a COPY, for which the server then waits, without end if it has received
+ * more of the rows meanwhile. The connection counts as lost.
+ */
+class CopyUnanswered extends Error {
+  readonly code = 'ETIMEDOUT';
 }
 
 /** The driver copies what the socket has not taken for each part that it takes. */

@@ -42,7 +42,8 @@ export function auditTree(states: StreamStates, primitives: Primitives, from: Tr
   const state = { ...(from?.state ?? NO_CHECKPOINTS) };
 
   /** `index`: from 0. */
-  const leafAt = (index: number) => states.get('leaf', `leaf ${index}`);
+  const leafAt = (index: number) =>
+    index < 0 || index >= tree.size ? null : states.demand('leaf', `leaf ${index}`);
 
   const subtreeBefore = (end: number) => hashOf(leafAt(end - 1)?.subtree ?? '');
   /** Of the tree's first `size` leaves; null if there are fewer. */

@@ -51,7 +51,7 @@ export type AuditDeps = {
   /** Called for each finding: in the order of the events, and then for those that need the whole record. */
   readonly onFinding: (finding: Finding) => void;
   /** The scratch space is a state, which a later audit of this release continues. */
-  readonly state?: { readonly release: string; readonly save: () => void };
+  readonly state?: { readonly release: string; readonly save: () => void; readonly isNew?: boolean };
   /** The auditor's own evidence. `keys` null: the record's own keys are trusted. */
   readonly kept?: {
     readonly keys: readonly KeyRecord[] | null;

@@ -8,14 +8,15 @@ export type KeptAudit = ReturnType<typeof keptAudit>;
 
 type Deps = {
   /** Absent: nothing is kept. */
-  readonly state?: { readonly release: string; readonly save: () => void };
+  readonly state?: { readonly release: string; readonly save: () => void; readonly isNew?: boolean };
   readonly kept?: { readonly keys: unknown; readonly policy?: unknown };
 };
 
 export function keptAudit({ state, kept }: Deps, states: StreamStates) {
   const release = state?.release ?? '';
   const evidence = toHex(sha256(utf8(JSON.stringify([kept?.keys ?? null, kept?.policy ?? null]))));
-  const text = state === undefined ? null : states.get('folds', FOLDS);
+  const read = state?.isNew === false ? states.demand : states.get;
+  const text = state === undefined ? null : read('folds', FOLDS);
   const saved = text === null ? null : foldsOf(text);
   let last: EventRef | null = saved?.last ?? null;
   let checkpoint = saved?.checkpoint ?? null;

@@ -24,7 +24,7 @@ export function orderedFindings({ onFinding, state }: Deps, states: StreamStates
     /** Reports those of the earlier audits. */
     repeat(): void {
       for (let n = 0; n < from; n++) {
-        const finding = states.get('finding', findingName(n));
+        const finding = states.demand('finding', findingName(n));
         if (finding !== null) onFinding(finding);
       }
     },

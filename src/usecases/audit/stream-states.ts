@@ -122,6 +122,9 @@ export function streamStates(rows: AuditScratch<ScratchRow>) {
     },
     get: <K extends keyof Kinds>(kind: K, stream: string): State<K> | null =>
       rows.get(stream)?.[kind] ?? null,
+    /** Of a state that was put: throws if it is gone. */
+    demand: <K extends keyof Kinds>(kind: K, stream: string): State<K> | null =>
+      rows.demand(stream)[kind] ?? null,
     /** `added`: about how many characters the state's JSON has more than before; without it they are counted. */
     put: <K extends keyof Kinds>(kind: K, stream: string, state: Kinds[K], added?: number): void =>
       put(stream, { ...rowOf(stream), [kind]: state }, added),

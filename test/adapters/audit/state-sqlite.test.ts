@@ -134,6 +134,23 @@ test('a run that is killed leaves no file, or the values of the run before', asy
   assert.equal(existsSync(`${file}-journal`), false);
 });
 
+test('a new state is whole where the one before was deleted after a run on it was killed', async () => {
+  const file = newFile();
+  const values = (count: number, text: string) => Array.from({ length: count }, (_, n) => `${text} ${n}`);
+  const put = (all: readonly string[]) =>
+    run(file, (state) => {
+      all.forEach((value, n) => {
+        state.put(`k ${String(n).padStart(5, '0')}`, value);
+      });
+    });
+  put(values(2000, 'old'));
+  await killedRun(file);
+  rmSync(file);
+  assert.ok(existsSync(`${file}-journal`));
+  put(values(3000, 'new'));
+  run(file, (state) => assert.deepEqual([...state.values('k')], values(3000, 'new')));
+});
+
 test('one audit at a time uses it', () => {
   const file = newFile();
   const isUsed = (error: unknown) =>
@@ -151,8 +168,8 @@ test('a damaged file, or another one, is refused and stays as it is', () => {
   const whole = newFile();
   run(whole, (state) => {
     for (let n = 0; n < 2000; n++) state.put(`k ${n}`, `value ${n} `.repeat(20), undefined, n === 7);
-    state.note('a', 'here');
-    assert.deepEqual(repeatedIn(state), []);
+    for (const place of ['here', 'there']) state.note('a', place);
+    assert.deepEqual(repeatedIn(state), ['a there']);
   });
   const bytes = readFileSync(whole);
   const damaged: ((file: string) => void)[] = [
@@ -161,10 +178,11 @@ test('a damaged file, or another one, is refused and stays as it is', () => {
     (file) => truncateSync(file, bytes.length - 4096),
     (file) => truncateSync(file, 100),
     (file) => new DatabaseSync(file).exec('PRAGMA user_version = 4'),
-    // Rows whose run or filter is gone would not be found any more.
-    ...['runs', 'filters', 'contents'].map(
+    // Rows whose run or filter is gone would not be found any more, and what is open or repeated would not be reported.
+    ...['runs', 'filters', 'contents', 'open_keys', 'notes', 'repeats'].map(
       (table) => (file: string) => new DatabaseSync(file).exec(`DELETE FROM ${table}`),
     ),
+    (file) => new DatabaseSync(file).exec("UPDATE open_keys SET key = 'l' || substr(key, 2)"),
     (file) => {
       rmSync(file);
       new DatabaseSync(file).exec('CREATE TABLE other (a)');

@@ -1,4 +1,5 @@
 // Scratch storage of an audit in memory; also the state that later audits continue.
+import assert from 'node:assert/strict';
 import type { Json } from '#src/domain/canonical-json.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
@@ -9,6 +10,7 @@ export function memoryScratch<T extends Json>(): AuditScratch<T> {
   const repeated: { readonly value: string; readonly place: string }[] = [];
   return {
     get: (key) => rows.get(key) ?? null,
+    demand: (key) => rows.get(key) ?? assert.fail(key),
     put(key, value, _added, isOpen = false) {
       rows.set(key, value);
       if (isOpen) openKeys.add(key);
