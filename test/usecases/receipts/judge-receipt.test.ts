@@ -108,7 +108,7 @@ test('a reading that failed is no answer to the next receipt', async () => {
   await given(it, KEYS, announced(it));
   const { data, position } = await receiptOf(it);
   let failures = 1;
-  const head = () => (failures-- > 0 ? Promise.reject(new Error('the log is away')) : it.log.head());
+  const head = () => (failures-- > 0 ? Promise.reject(new Error('the log does not answer')) : it.log.head());
   const judged = receiptJudge({ log: { ...it.log, head }, primitives });
   await assert.rejects(judged(data, position));
   assert.equal(await judged(data, position), true);
