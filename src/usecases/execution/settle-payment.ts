@@ -69,7 +69,8 @@ export async function settlePayment(deps: PaymentDeps, settling: Settling): Prom
   const view = plan.payment ?? (await load(deps, PAYMENT, paymentStream));
   const payment = view.state;
   if (!isOf(payment, plan.jobId)) return LOOK_UP;
-  if (payment.status === 'settled') return settledBy(payment);
+  // Settled by others after this call claimed its key: they may have refused the payment before, which ends the claim.
+  if (payment.status === 'settled') return plan.payment === null ? LOOK_UP : settledBy(payment);
   const { presented } = plan;
   // A call that was frozen after its reservation may find that another took the settlement over.
   const first = plan.first && payment.status === 'reserved';

@@ -91,3 +91,18 @@ test('refused and found by others while its call polls the chain: that call clai
   assert.equal(outcomeOf(await taking), 'replayed');
   assert.deepEqual([sent(it, other), it.payments.ledger.size], [1, 1]);
 });
+
+test('refused, its key taken, and found by others while its call is frozen after its claim: it is not served', async () => {
+  const it = world();
+  const other = world(it.common);
+  it.log.onNext('IdempotencyKeyClaimed', async (store) => {
+    const claimed = await store();
+    await given(it, PAYMENT_STREAM, paymentRejected({ jobId: firstJob(it) }));
+    assert.equal(outcomeOf(await execute(other, paidWith(otherPayment()))), 'ran');
+    await found(it);
+    return claimed;
+  });
+  assert.equal(outcomeOf(await execute(it)), 'idempotency_conflict');
+  assert.equal(sent(it, other), 1);
+  assert.deepEqual(await typesIn(it, `job-${firstJob(it)}`), []);
+});
