@@ -2,6 +2,7 @@
 
 import http from 'node:http';
 import { OperatorError } from '#src/lib/operator-error.ts';
+import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '../../ports/clock.ts';
 
 export type Handler = (request: Request, peer: { readonly clientAddress: string }) => Promise<Response>;
@@ -131,31 +132,30 @@ const COLLECT_AFTER = 500;
  * JavaScriptCore does not count it: without this, 40,000 executions add 600 MB before it runs a full collection. Between
  * requests nothing wakes the process.
  */
-function collectGarbage(clock: Pick<Clock, 'monotonic'>) {
+function collectGarbage(clock: Pick<Clock, 'monotonic' | 'sleep'>) {
   /** Since the last collection. */
   let requests = 0;
   let collectedAt = clock.monotonic();
-  let looking: NodeJS.Timeout | null = null;
+  const stopped = new Cancel();
 
-  function look(seen: number): void {
-    const isIdle = requests === seen;
-    if (isIdle || clock.monotonic() - collectedAt >= COLLECT_MS) {
-      requests = 0;
-      collectedAt = clock.monotonic();
-      Bun.gc(true);
-    } else lookLater();
+  async function collectLater(): Promise<void> {
+    for (let isDue = false; !isDue; ) {
+      const seen = requests;
+      await clock.sleep(LOOK_MS, stopped);
+      if (stopped.aborted) return;
+      isDue = requests === seen || clock.monotonic() - collectedAt >= COLLECT_MS;
+    }
+    requests = 0;
+    collectedAt = clock.monotonic();
+    Bun.gc(true);
   }
-  function lookLater(): void {
-    // Under Deno's check the types of Bun and of Node both declare it.
-    looking = setTimeout(look, LOOK_MS, requests) as unknown as NodeJS.Timeout;
-    looking.unref();
-  }
+
   return {
     counted(): void {
       requests += 1;
-      if (requests === COLLECT_AFTER) lookLater();
+      if (requests === COLLECT_AFTER) void collectLater();
     },
-    stop: () => clearTimeout(looking ?? undefined),
+    stop: () => stopped.abort(),
   };
 }
 

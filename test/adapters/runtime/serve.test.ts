@@ -7,6 +7,7 @@ import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import { fakeProtocol } from '#test/support/chain/fakes-protocol.ts';
 import { type RawClient, rawClient } from '#test/support/process/http-socket.ts';
 import { runtimeName } from '#test/support/process/runtime.ts';
+import { manualClock, quiet } from '#test/support/world/fakes.ts';
 import { appOf, countingQuota, execution, fakeWorld } from '#test/support/world/http-deps.ts';
 
 const BODY = JSON.stringify({ url: 'https://a.example/' });
@@ -381,18 +382,25 @@ onBun('garbage is collected after many requests, not after few', async () => {
     collections += 1;
     gc(force);
   };
-  const clock = systemClock();
+  const clock = manualClock();
   const server = await serve(async () => new Response(), { hostname: '127.0.0.1', port: 0 }, clock);
+  const looks = async () => {
+    const isWaiting = clock.advanceToNext();
+    await quiet();
+    return isWaiting;
+  };
   const request = async (count: number) => {
     for (let n = 0; n < count; n++) await fetch(`http://127.0.0.1:${server.port}/`);
   };
   try {
     await request(400);
-    await clock.sleep(2500);
-    assert.equal(collections, 0);
+    assert.equal(await looks(), false);
     await request(200);
-    await clock.sleep(2500);
+    assert.equal(await looks(), true);
+    assert.equal(collections, 0, 'requests still come');
+    assert.equal(await looks(), true);
     assert.equal(collections, 1);
+    assert.equal(await looks(), false);
   } finally {
     await server.stop();
     Bun.gc = gc;
