@@ -308,8 +308,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         `${EXECUTION}/execute-webhook.ts`,
-        "  if (known.kind === 'resume') {\n",
-        "  if (known.kind === 'resume') {\n    await takeQuota(deps, call.read.target, call.payer);\n",
+        '  const { jobId, streams } = known;\n  const { payment } = streams;\n',
+        "  const { jobId, streams } = known;\n  const { payment } = streams;\n  if (known.kind === 'resume') await takeQuota(deps, call.read.target, call.payer);\n",
       ),
     ],
   },
