@@ -19,8 +19,9 @@ type Note = { readonly value: string; readonly place: string };
 /** The database has the tables of `NOTES_SCHEMA`. `flush` writes what is in memory. */
 export function notedValues(db: DatabaseSync, compared = COMPARED) {
   const insert = db.prepare('INSERT INTO notes (prints, checksum, texts) VALUES (?, ?, ?)');
-  const ends = db.prepare('SELECT coalesce(max(rowid), 0) AS last FROM notes');
-  const lastRow = () => Number(ends.get()?.last);
+  const newest = db.prepare('SELECT coalesce(max(rowid), 0) AS row FROM notes');
+  const lastRow = () => Number(newest.get()?.row);
+  /** The last row of which the repeats are known. */
   let known = lastRow();
   const prints = new Float64Array(ROW_NOTES);
   /** Each value, and then its place. */
@@ -75,11 +76,11 @@ export function notedValues(db: DatabaseSync, compared = COMPARED) {
   }
 
   /** The notes of the rows that have one of these, each with whether its repeats are known. */
-  function copySuspects(suspects: ReadonlySet<number>): void {
+  function copySuspects(suspects: ReadonlySet<number>, last: number): void {
     db.exec('CREATE TEMP TABLE suspects (value TEXT NOT NULL, place TEXT NOT NULL, known INTEGER NOT NULL)');
     const suspect = db.prepare('INSERT INTO suspects (value, place, known) VALUES (?, ?, ?)');
     const textsOf = db.prepare('SELECT texts FROM notes WHERE rowid = ?');
-    for (const { row, prints } of rows(0, lastRow())) {
+    for (const { row, prints } of rows(0, last)) {
       if (!prints.some((print) => suspects.has(print))) continue;
       const texts: string[] = JSON.parse(String(textsOf.get(row)?.texts));
       prints.forEach((print, n) => {
@@ -101,7 +102,7 @@ export function notedValues(db: DatabaseSync, compared = COMPARED) {
       const last = lastRow();
       const suspects = last === known ? new Set<number>() : repeatedPrints(last);
       if (suspects.size > 0) {
-        copySuspects(suspects);
+        copySuspects(suspects, last);
         db.exec(REPEATS);
       }
       known = last;

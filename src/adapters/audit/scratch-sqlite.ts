@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { crc32 } from 'node:zlib';
 import { type Json, jsonLength } from '../../domain/canonical-json.ts';
 import type { AuditScratch } from '../../ports/audit-scratch.ts';
 import { NOTES_SCHEMA, notedValues } from './noted-values.ts';
@@ -47,7 +48,7 @@ export function scratchIn<T extends Json>(
   db: DatabaseSync,
   { bufferedMax = BUFFERED_MAX, isState }: Options,
 ): Omit<AuditScratch<T>, 'close'> & { flush(): void } {
-  const runs = sortedRuns(db, isState);
+  const runs = sortedRuns(db, { isState, checksumBeside: () => listsChecksum(db) });
   const setOpen = db.prepare('INSERT OR IGNORE INTO open_keys (key) VALUES (?)');
   const setClosed = db.prepare('DELETE FROM open_keys WHERE key = ?');
   const openRange = db.prepare(
@@ -127,6 +128,20 @@ export function scratchIn<T extends Json>(
     },
   };
 }
+
+/** Of the tables whose rows nothing else names: without one, what is open or repeated would not be reported. */
+function listsChecksum(db: DatabaseSync): number {
+  let sum = 0;
+  for (const select of LISTS)
+    for (const row of db.prepare(select).iterate()) sum = crc32(JSON.stringify(row), sum);
+  return sum;
+}
+
+const LISTS = [
+  'SELECT key FROM open_keys ORDER BY key',
+  'SELECT rowid FROM notes ORDER BY rowid',
+  'SELECT value, place FROM repeats ORDER BY rowid',
+];
 
 type Buffered<T> = { readonly value: T; readonly size: number; readonly isOpen: boolean };
 

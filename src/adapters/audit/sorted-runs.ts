@@ -19,8 +19,15 @@ const MERGED = 32;
 /** The number of a run is that of its last rows, times this, and its level: a merged run is behind those it replaces. */
 const LEVELS = 8;
 
-/** The database has the tables of `RUNS_SCHEMA`. `isState`: each row has a checksum. */
-export function sortedRuns(db: DatabaseSync, isState: boolean) {
+type Options = {
+  /** Each row has a checksum. */
+  readonly isState: boolean;
+  /** Of what a state has beside the runs. */
+  readonly checksumBeside: () => number;
+};
+
+/** The database has the tables of `RUNS_SCHEMA`. */
+export function sortedRuns(db: DatabaseSync, { isState, checksumBeside }: Options) {
   const read = db.prepare('SELECT value, checksum FROM scratch WHERE run = ? AND key = ?');
   const insert = db.prepare('INSERT INTO scratch (run, key, value, checksum) VALUES (?, ?, ?, ?)');
   const range = db.prepare(`
@@ -32,9 +39,9 @@ export function sortedRuns(db: DatabaseSync, isState: boolean) {
     .map(({ run }) => Number(run));
   const filter = new GrowingFilter(readLayers(db));
   const contents = (): number =>
-    crc32(JSON.stringify([runs, filter.layers.map(({ texts }) => texts), BITS_PER_TEXT, listsChecksum(db)]));
+    crc32(JSON.stringify([runs, filter.layers.map(({ texts }) => texts), BITS_PER_TEXT, checksumBeside()]));
   if (isState && runs.length + filter.layers.length > 0) {
-    // A run or a layer that is missing would hide rows, and one of the lists what is to be reported.
+    // A run or a layer that is missing would hide rows.
     const stated = db.prepare('SELECT checksum FROM contents').all();
     if (stated.length !== 1 || stated[0]?.checksum !== contents()) throw new StateDamaged('contents');
   }
@@ -132,19 +139,5 @@ function writeLayers(db: DatabaseSync, { layers }: GrowingFilter): void {
     put.run(layer, texts, bytes, layerChecksum(bytes, texts));
   }
 }
-
-function listsChecksum(db: DatabaseSync): number {
-  let sum = 0;
-  for (const select of LISTS)
-    for (const row of db.prepare(select).iterate()) sum = crc32(JSON.stringify(row), sum);
-  return sum;
-}
-
-/** Tables of `SCRATCH_SCHEMA` whose rows nothing else names. */
-const LISTS = [
-  'SELECT key FROM open_keys ORDER BY key',
-  'SELECT rowid FROM notes ORDER BY rowid',
-  'SELECT value, place FROM repeats ORDER BY rowid',
-];
 
 const layerChecksum = (bytes: Uint8Array, texts: number): number => crc32(`${texts}\n`, crc32(bytes));

@@ -17,22 +17,24 @@ export type ReceiptJudge = (
 ) => Promise<boolean>;
 
 export function receiptJudge({ log, primitives }: JudgeReceiptDeps): ReceiptJudge {
-  let known: KeyFacts | null = null;
-  let reading: Promise<KeyFacts> | null = null;
+  let latest: Promise<KeyFacts> | null = null;
   async function read(): Promise<KeyFacts> {
-    const upTo = (await log.head()) ?? '';
-    known = { events: (await log.readStream(STREAM.keys)).flatMap(keyFact), upTo };
-    return known;
+    try {
+      const upTo = (await log.head()) ?? '';
+      return { events: (await log.readStream(STREAM.keys)).flatMap(keyFact), upTo };
+    } catch (error) {
+      latest = null;
+      throw error;
+    }
   }
   /** Read again only if what is known may end before `position`; receipts judged beside each other share a reading. */
   async function factsUpTo(position: string): Promise<KeyFacts> {
+    const seen = latest;
+    const known = await seen;
     if (known !== null && known.upTo >= position) return known;
-    const joined = reading && (await reading);
-    if (joined !== null && joined.upTo >= position) return joined;
-    reading = read().finally(() => {
-      reading = null;
-    });
-    return reading;
+    // One that has begun meanwhile began after the event of `position`.
+    if (latest === seen || latest === null) latest = read();
+    return latest;
   }
   /** The keys by all events before `position`. */
   async function keysBefore(position: string): Promise<readonly KeyRecord[]> {

@@ -37,6 +37,7 @@ export type JudgeOpenDeps = JournalDeps & {
 /** A comparison up to a block, and what it found before open payments are judged. */
 export type Compared = {
   readonly account: ChainAccount;
+  /** The first block. */
   readonly from: number;
   readonly upTo: ChainBlock;
   /** Streams of the payments that the compared blocks pay. */
